@@ -85,12 +85,12 @@ def moved(module: str) -> Callable[[str], Any]:
 
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
-    from assistant.host.extras import NAME, extra_of, missing_extra_error  # noqa: PLC0415 - reads what is installed
+    from assistant.host.extras import NAME, find_extra, missing_extra_error  # noqa: PLC0415 - reads what is installed
 
     distribution = entry.dist.name if entry.dist else ""
     if distribution == NAME and isinstance(error, ImportError):
         module = error.name or entry.module
-        package, _smallest = extra_of(module) or (module.partition(".")[0], "")
+        package, _smallest = find_extra(module) or (module.partition(".")[0], "")
         return missing_extra_error(
             package, entry.module.split(".")[1]
         )  # each of our add-ons has an extra of its own name

@@ -19,18 +19,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assistant.host.files import discard, try_to_lock
-from assistant.host.pip_settings import (
-    PipSettings,
-    ask_pip,
-    read_pip_settings,
-    uv_arguments,
-    uv_environment,
-)
-from assistant.host.process import for_child, heed_requests_to_end, replace_process, stream
-from assistant.host.streams import settle_streams
+from assistant.host.pip_settings import PipSettings, ask_pip, read_pip_settings, uv_arguments, uv_environment
+from assistant.host.process import child_environment, interrupt_on_signals, replace_process, stream
+from assistant.host.streams import configure_streams
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.privacy import Lines
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
     On POSIX this process becomes the command, so that signals and exit codes are the command's own.
     """
-    settle_streams()
+    configure_streams()
     kind = _kind(arguments)
     try:
         python = _finished(kind) or _prepare(kind)
@@ -95,10 +89,10 @@ def _kind(arguments: Sequence[str]) -> str:
 def _as_typed(words: Sequence[str]) -> str:
     """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
     if "UV" in os.environ and Path(words[0]).is_absolute():  # uv names itself so to what `uv run` starts
-        return " ".join(map(quoted, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
+        return " ".join(map(quote, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
     name = "py" if sys.platform == "win32" else Path(words[0]).name
     typed = [name if Path(words[0]).is_absolute() and shutil.which(name) else words[0], *words[1:]]
-    return " ".join(map(quoted, typed))  # a command follows
+    return " ".join(map(quote, typed))  # a command follows
 
 
 def _folder(kind: str) -> Path:
@@ -135,7 +129,7 @@ def _prepare(kind: str) -> Path:
     """Make the environment, alone, and stamp it last; whatever stops the work, nothing half-made stays."""
     folder = _folder(kind)
     began = time.monotonic()
-    heed_requests_to_end()
+    interrupt_on_signals()
     try:
         HOME.mkdir(exist_ok=True)
         with _alone(HOME / "lock"):
@@ -260,7 +254,7 @@ def _pip_settings(pip: list[str | Path]) -> PipSettings:
     """Ask pip for its settings; where there is no pip, its environment variables are all there is."""
 
     def run(*words: str) -> tuple[bool, str]:
-        asked = subprocess.run([*pip, *words], capture_output=True, env=for_child(), check=False)
+        asked = subprocess.run([*pip, *words], capture_output=True, env=child_environment(), check=False)
         return asked.returncode == 0, b"\n".join((asked.stdout, asked.stderr)).decode("utf-8", "replace")
 
     if pip:

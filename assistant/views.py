@@ -22,8 +22,8 @@ from assistant.model.report import (
     Status,
     check_title,
     checked_package,
-    duration,
-    figure,
+    format_duration,
+    format_number,
     status_word,
 )
 from assistant.model.shell import HERE, Shell, settings
@@ -182,8 +182,8 @@ def check_rows(report: Report) -> list[CheckRow]:
             check_title(check.key),
             status_word(check.status),
             report.device,
-            duration(check.first_seconds),
-            duration(check.seconds),
+            format_duration(check.first_seconds),
+            format_duration(check.seconds),
             _ratio(check.error),
             _ratio(check.tolerance),
             check.detail,
@@ -198,9 +198,9 @@ def speed_lines(report: Report) -> list[Message]:
     return [
         (beside if speed.cpu_rate else alone).format(
             work=check_title(key),
-            rate=figure(speed.rate),
+            rate=format_number(speed.rate),
             unit=speed.unit,
-            times=figure(speed.rate / (speed.cpu_rate or 1.0)),
+            times=format_number(speed.rate / (speed.cpu_rate or 1.0)),
         )
         for key, speed in report.speeds.items()
     ]

@@ -18,7 +18,7 @@ from support import SYSTEMS, Cell, matrix
 
 from assistant.catalog import load_catalog
 from assistant.catalog.identity import CardRow
-from assistant.catalog.tables import shipped
+from assistant.catalog.tables import load_table
 from assistant.cli.commands import cli
 from assistant.diagnose import PlanRequest, load_rules, matches, read_log, remedies_for
 from assistant.diagnose.rules import PLACEHOLDER, Rule
@@ -141,7 +141,7 @@ def _maker(vendor: Vendor) -> Iterator[str]:
     yield f"For the newest driver. The {what} of a card decides; `assistant plan --why` gives the reasons.\n"
     yield _head(what.capitalize(), "Cards", *(TITLES[system] for system in systems))
     found: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
-    for row in shipped(f"gpus_{vendor.value}.cards", CardRow).rows:
+    for row in load_table(f"gpus_{vendor.value}.cards", CardRow).rows:
         if not row.generic:
             target = row.gfx or row.cc or row.generation or ""
             found[target, *_answers(vendor, row, systems)] |= dict.fromkeys(row.names)

@@ -13,7 +13,7 @@ from loopback import LoopbackIndex
 from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Evidence, Machine
-from assistant.session.diagnosis import diagnosed_lines, placed_causes
+from assistant.session.diagnosis import causes_for_log_python, find_causes_and_lines
 
 TORCH = "https://download.pytorch.org/whl"
 ORG = "org"
@@ -79,7 +79,7 @@ class Stage:
         code, text = self.run(command)
         assert code != 0, text
         log = read_log(f"$ {command}\n{text}{more}")
-        found = placed_causes(diagnosed_lines(log, HERE), log, HERE)
+        found = causes_for_log_python(find_causes_and_lines(log, HERE), log, HERE)
         assert found, text
         return found[0][0]
 

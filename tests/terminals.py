@@ -13,7 +13,7 @@ import termios
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from assistant.cli.terminal import columns, unbroken
+from assistant.cli.terminal import columns, find_unbroken
 
 
 def at_a_terminal(words: Iterable[str], env: Mapping[str, str], width: int = 80, cwd: Path | None = None) -> bytes:
@@ -50,4 +50,6 @@ def can_be_read_when_narrow(words: tuple[str, ...], language: str, home: Path) -
     assert whole or language != "en"
     for width, lines in shown.items():
         assert whole <= set(" ".join(lines).split()), width
-        assert [line for line in lines if columns(line.rstrip()) > width and len([*unbroken(line)]) > 1] == [], width
+        assert [line for line in lines if columns(line.rstrip()) > width and len([*find_unbroken(line)]) > 1] == [], (
+            width
+        )

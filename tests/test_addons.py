@@ -77,7 +77,7 @@ def test_without_the_projects_add_on_what_nobody_could_check_is_said(bare):
 
 def test_without_the_projects_add_on_a_recipes_trial_is_unknown(bare):
     """It is no check that passed: the report names it as skipped, and a bundle has none."""
-    code = "from assistant.verify.runner import _questions as of; print(of((), 'comfyui', calls=True)[1])"
+    code = "from assistant.verify.runner import _list_questions as of; print(of((), 'comfyui', calls=True)[1])"
     env = {**os.environ, "PYTHONPATH": f"{bare}{os.pathsep}{ROOT}"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("This needs the extra [projects]")

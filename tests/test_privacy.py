@@ -37,7 +37,7 @@ from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.runner import Child, Results
-from assistant.wizard.saved_page import page
+from assistant.wizard.saved_page import write_page
 
 ROOT = Path(__file__).parents[1] / "assistant"
 KNOWN = PrivateNames(users=(USER,), hosts=(HOST,), secrets=secret_values(VARIABLES))
@@ -106,7 +106,7 @@ def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:
 
 def _page(text: str, _folder: Path) -> str:
     failed = StepStatus(phase=Phase.FAILED, message=_("It failed: {reason}", reason=text), hint=text)
-    return page(
+    return write_page(
         State(
             statuses={Step.DETECT: StepStatus(phase=Phase.DONE), Step.PLAN: failed, Step.DIAGNOSE: failed},
             log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
@@ -182,7 +182,7 @@ def _stray(text: str, _folder: Path) -> str:
     heard: list[object] = []
     child = Child(Results("cpu", (), heard.append), (), None, 1.0)
     for line in text.splitlines():
-        child.hear(line)
+        child.read_line(line)
     return to_json(heard)
 
 
@@ -194,7 +194,7 @@ def _child(text: str, _folder: Path) -> str:
 PRODUCERS: dict[str, Producer] = {
     "cli/detect.py:detect": _recording,
     "cli/diagnose.py:diagnose": _report,
-    "wizard/saved_page.py:file_of": _page,
+    "wizard/saved_page.py:find_file": _page,
     "export/write.py:write_all": _export,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
@@ -203,7 +203,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/site.py:write_marker": _marker,
-    "verify/runner.py:hear": _stray,
+    "verify/runner.py:read_line": _stray,
     "install/uv.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -211,25 +211,25 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 EXEMPT = {
     "catalog/tables.py:write_tables": "versions and tags of wheels, strictly decoded",
     "cli/terminal.py:write_file": "it writes what the commands above give it",
-    "cli/lab.py:_put": "a notebook of the project",
+    "cli/lab.py:_put_copy": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
-    "host/streams.py:keep_log": "what was typed, in the user's own log",
+    "host/streams.py:copy_output_to_log": "what was typed, in the user's own log",
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
-    "host/files.py:may_write": "nothing: the file is empty, and is deleted at once",
-    "host/files.py:write_named": "it is the writer",
+    "host/files.py:is_writable": "nothing: the file is empty, and is deleted at once",
+    "host/files.py:write_to_path": "it is the writer",
     "start.py:_lead_home": "Python obeys it: the way to the project",
-    "host/files.py:write_whole": "it is the writer",
+    "host/files.py:write_atomically": "it is the writer",
     "install/uv.py:resolve_command": "in the private folder, obeyed by uv, then deleted",
     "install/installation.py:build_anew": "in the private folder, obeyed by uv, then deleted",
     "install/contents.py:try_once": "in the private folder, obeyed by uv, then deleted",
     "install/journal.py:write": "private and obeyed",
     "install/kernel.py:_write_kernelspec": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
-    "install/in_place.py:changing": "private and obeyed: names and versions of packages",
+    "install/in_place.py:restore_on_failure": "private and obeyed: names and versions of packages",
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
-    "install/kernel.py:put_kernel_back": "it puts back what had been there",
+    "install/kernel.py:restore_kernel": "it puts back what had been there",
     "install/constraints.py:write_guards": "names and versions of packages",
-    "session/store.py:keep_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
+    "session/store.py:store_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
 }
@@ -307,9 +307,9 @@ def test_every_writer_of_a_file_is_known():
     """Somebody who writes a new file says here how it is made, or why nothing private can be in it."""
     found = writers_in(ROOT)
     outside = {  # what is handed out without a file of ours, or in lines
-        "wizard/saved_page.py:file_of",
+        "wizard/saved_page.py:find_file",
         "export/write.py:write_all, requirements",
-        "verify/runner.py:hear",
+        "verify/runner.py:read_line",
         "install/uv.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -322,8 +322,8 @@ def test_every_line_of_a_child_is_cleaned():
         for path, function, call in calls_in(ROOT)
         if name_of(call) == "LogLine"
     }
-    own = {"install/uv.py:log", "session/remediation.py:_changed", "session/steps.py:_prove"}
-    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:hear"}
+    own = {"install/uv.py:log", "session/remediation.py:_change_packages", "session/steps.py:_verify"}
+    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:read_line"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

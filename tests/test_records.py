@@ -12,7 +12,7 @@ from tables import each
 from assistant.i18n import render, use_language
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
-from assistant.model.record import from_json, to_json, with_words
+from assistant.model.record import from_json, render_messages, to_json
 
 # Four threads decode into a type that none of them has met; the interpreter switches between them as often as it can.
 FOUR_THREADS = """
@@ -88,5 +88,5 @@ def test_what_is_wrong_in_a_file_is_said_in_the_users_language(text: str, reason
 
 def test_a_name_that_is_no_text_has_a_place_in_json() -> None:
     """A file's name on Linux may be any bytes; those that are no UTF-8 are shown as in sentences."""
-    told = with_words({"path": "C\udcff", "backend": Backend.CPU})
+    told = render_messages({"path": "C\udcff", "backend": Backend.CPU})
     assert to_json(told) == '{"path":"C\ufffd","backend":"cpu"}'

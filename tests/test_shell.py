@@ -11,7 +11,7 @@ import tree_sitter
 import tree_sitter_powershell
 from tables import each
 
-from assistant.model.shell import Shell, command_line, quoted, settings, shell_of, taken_by_both
+from assistant.model.shell import Shell, command_line, quote, run_by_both_shells, settings, shell_of
 
 WORDS = [
     "torch>=2,<3",
@@ -59,15 +59,15 @@ def test_each_shell_of_windows_has_its_form_of_a_program_with_blanks() -> None:
 @each("word", ['say "hi"', "C:\\a b\\", 'a back\\"', "a b\\\\"])
 def test_an_argument_for_cmd_is_quoted_as_python_does_it(word: str) -> None:
     """Quotation marks, and backslashes in front of them, reach the program as they are."""
-    assert quoted(word, Shell.CMD) == subprocess.list2cmdline([word])
+    assert quote(word, Shell.CMD) == subprocess.list2cmdline([word])
 
 
 def test_a_line_that_cmd_alone_runs_becomes_one_for_both() -> None:
     """A line that begins with quotation marks is what PowerShell would print."""
-    assert taken_by_both('"C:\\a b\\python.exe" -c "print(\'x\')"') == (
+    assert run_by_both_shells('"C:\\a b\\python.exe" -c "print(\'x\')"') == (
         "powershell -c \"& 'C:\\a b\\python.exe' -c 'print(''x'')'\""
     )
-    assert taken_by_both('python -m pip install "torch>=2"') == 'python -m pip install "torch>=2"'
+    assert run_by_both_shells('python -m pip install "torch>=2"') == 'python -m pip install "torch>=2"'
 
 
 def test_a_variable_is_set_as_the_shell_wants_it() -> None:

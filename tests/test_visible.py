@@ -29,7 +29,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
 from assistant.model.plan import Planning
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.visible import one_line, spelled, visible
+from assistant.model.visible import escape_hidden, one_line, visible
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Verified
 from assistant.session.store import Saved, Store
 
@@ -89,7 +89,7 @@ def test_data_are_spelled_and_stay_the_same():
     text = to_json({"name": EVIL})
     assert not hidden(text)
     assert json.loads(text) == {"name": EVIL}
-    assert tomllib.loads(spelled('name = "\u202e\U000e0041\x9b"', long=True)) == {"name": "\u202e\U000e0041\x9b"}
+    assert tomllib.loads(escape_hidden('name = "\u202e\U000e0041\x9b"', long=True)) == {"name": "\u202e\U000e0041\x9b"}
 
 
 def test_the_drawing_console_cleans_every_way_of_drawing(capfd):
@@ -145,7 +145,7 @@ def home(tmp_path: Path) -> Path:
     Store(tmp_path / "pytorch-setup-assistant").save(state)
     (tmp_path / "assistant.toml").write_text(config_text(setup(state)), encoding="utf-8")
     (tmp_path / "refused.toml").write_text(
-        f'schema = "{spelled(EVIL, long=True)}"\n"{EVIL[-4:]}" = 1\n', encoding="utf-8"
+        f'schema = "{escape_hidden(EVIL, long=True)}"\n"{EVIL[-4:]}" = 1\n', encoding="utf-8"
     )
     return tmp_path
 

@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 
 WRITERS = {
-    "write_whole",
+    "write_atomically",
     "write_temporary",
-    "write_named",
+    "write_to_path",
     "append_private",
-    "draft",
+    "write_draft",
     "write_file",
     "write_text",
     "write",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from assistant.cli.journey import Journey, refuse_failed, target_option
 from assistant.cli.options import (
+    check_each,
     dry_run_option,
-    each,
-    only_one,
-    request_of,
+    pop_request,
+    refuse_several,
     request_options,
     source_options,
 )
 from assistant.cli.plan import Brief, plan, plan_tools, read_brief
-from assistant.cli.terminal import host_of, read_text, replay_option
+from assistant.cli.terminal import find_host, read_text, replay_option

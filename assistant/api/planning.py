@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, load_catalog, number
-from assistant.catalog.bundles import Bundle, bundle_of, bundles, nearest
-from assistant.catalog.catalog import is_pypi, known_index, mirrors_pypi
+from assistant.catalog.bundles import Bundle, bundles, find_bundle, similar_keys
+from assistant.catalog.catalog import is_known_index, is_pypi, is_pypi_mirror
 from assistant.catalog.companions import (
     Companion,
     VersionRange,
-    between,
+    all_companions,
+    all_names,
     bounds_beside,
-    clashes,
-    companion,
-    every_companion,
-    in_words,
-    known_names,
-    needs,
-    overlap,
-    required_by_torch,
-    unpaired,
+    bounds_between,
+    can_overlap,
+    describe_needs,
+    find_clashes,
+    find_companion,
+    is_required_by_torch,
+    system_needs,
+    unpaired_warnings,
     version_ranges,
     wheel_sources,
-    with_those_below,
+    with_underlying,
 )
-from assistant.catalog.launchers import launchers, written
+from assistant.catalog.launchers import launch_line, launchers
 from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
 from assistant.catalog.tables import Table
 from assistant.host.download import local_path
-from assistant.install import Elsewhere, Tools, Unsolved
+from assistant.install import RemotePlan, Tools, Unsolved
 from assistant.model.plan import ProjectSummary
 from assistant.model.requirement import index_fault, name_of, requirement
 from assistant.plan.candidates import applicable_requirements, read_pins, reject
-from assistant.plan.candidates import companion as companion_for
+from assistant.plan.candidates import best_companion as companion_for
 from assistant.plan.planner import PlanInputs, make_plans, other_pythons, plans_for, with_python_reason
-from assistant.plan.requirements import requested
-from assistant.plan.rocm import targets_of, with_device_code
-from assistant.plan.target import USUAL_PYTHON, Refusal, Target, card_name, cards_of, driven_by, short_name, target_of
-from assistant.session.planning import unchecked
+from assistant.plan.requirements import requested_packages
+from assistant.plan.rocm import device_targets, with_device_code
+from assistant.plan.target import (
+    USUAL_PYTHON,
+    Refusal,
+    Target,
+    card_name,
+    find_cards,
+    find_target,
+    is_driven_by,
+    short_name,
+)
+from assistant.session.planning import warn_unchecked
 from assistant.views import rejection_reason, system_name

@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant import __version__
-from assistant.host.extras import NAME, missing_extra_error, require
+from assistant.host.extras import NAME, missing_extra_error, require_extra
 from assistant.host.files import (
     append_private,
     discard,
     discard_folder,
-    draft,
-    open_plain,
+    fsync_path,
+    open_regular,
     put_in_place,
-    read_plain,
-    sync_to_disk,
+    read_regular,
     user_cache,
+    write_atomically,
+    write_draft,
     write_temporary,
-    write_whole,
 )
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, Isolation, for_child, quiet, replace_process, stream
-from assistant.model.errors import unreadable, unwritable
+from assistant.host.process import CancelToken, Isolation, child_environment, replace_process, stream, telemetry_off
+from assistant.model.errors import unreadable_error, unwritable_error
 
 RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into their own code

@@ -7,5 +7,5 @@ from assistant.i18n import LANGUAGES, STARTED_AS, as_typed, in_language, languag
 from assistant.markup import Markup, html_language, joined, style, tag
 from assistant.model.shell import command_line
 from assistant.model.visible import cell, printable, visible
-from assistant.parsers.decode import text_pieces, without_colours
+from assistant.parsers.decode import remove_colours, text_pieces
 from assistant.privacy import USABLE_FIELDS, Policy, redact, without_credentials

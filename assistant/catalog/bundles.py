@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 
 from assistant import addons
 from assistant.catalog.rows import Trial
-from assistant.catalog.tables import Row, rows, shipped
+from assistant.catalog.tables import Row, load_table, rows
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Backend
@@ -53,7 +53,7 @@ class Bundle(Record, frozen=True):
 @cache
 def bundles() -> tuple[Bundle, ...]:
     """List the bundles, the smallest first."""
-    return shipped("bundles.bundles", Bundle).rows
+    return load_table("bundles.bundles", Bundle).rows
 
 
 def bundle_packages() -> tuple[Row, ...]:
@@ -65,8 +65,8 @@ def bundle_packages() -> tuple[Row, ...]:
     return rows("bundles.packages")
 
 
-def bundle_within(packages: Container[str]) -> str:
-    """Return the key of the largest bundle of which nothing lacks in some packages; "" for none."""
+def largest_bundle_in(packages: Container[str]) -> str:
+    """Return the key of the bundle with the most packages that are all among `packages`; "" for none."""
     there = [row for row in bundles() if row.requirements and all(name in packages for name in row.requirements)]
     return max(there, key=lambda row: len(row.requirements)).key if there else ""
 
@@ -77,12 +77,12 @@ def is_recipe(key: str) -> bool:
     return bool(name) and all(bundle.key != name for bundle in bundles())
 
 
-def recipe_reader() -> Any:  # noqa: ANN401 - the module that is described above
-    """Return what an add-on knows of recipes; raise `WorkFailed` with the extra that is missing."""
+def load_recipe_reader() -> Any:  # noqa: ANN401 - the module that is described above
+    """Import the add-on module that reads recipes (see above); raise `WorkFailed` naming the extra that is missing."""
     return addons.load_from_extra(addons.READERS, "recipes", extra="projects")
 
 
-def bundle_of(key: str) -> Bundle:
+def find_bundle(key: str) -> Bundle:
     """Find a bundle or a recipe by its key, "" for the one without packages; raise `BadInput` for a name that is none.
 
     Recipes are read only for a key that no bundle has. Raises `WorkFailed` where their add-on is missing.
@@ -90,33 +90,33 @@ def bundle_of(key: str) -> Bundle:
     spelt = key.strip().lower() or MINIMAL
     listed = {bundle.key: bundle for bundle in bundles()}
     if spelt not in listed:
-        listed |= {recipe.key: recipe for recipe in recipe_reader().recipes()}
+        listed |= {recipe.key: recipe for recipe in load_recipe_reader().recipes()}
     if found := listed.get(spelt):
         return found
-    near = nearest(spelt, list(listed))
+    near = similar_keys(spelt, list(listed))
     hint = _("Choose one of: {names}.", names=", ".join(near), option="--for")
     raise BadInput(_("There is no bundle called '{name}'.", name=key), hint=hint)
 
 
-def nearest(typed: str, keys: list[str]) -> list[str]:
-    """Return the keys that may have been meant; all of them where none is near."""
+def similar_keys(typed: str, keys: list[str]) -> list[str]:
+    """Return the keys that contain what was typed (three letters or more), else those spelt like it, else all."""
     from difflib import get_close_matches  # noqa: PLC0415 - every command would pay for it
 
     within = [key for key in keys if len(typed) >= _SHORTEST and typed in key]
     return within or get_close_matches(typed, keys) or keys
 
 
-def trial_of(key: str) -> Trial | None:
-    """Return what shows that a recipe works beyond its imports; None for a key that is no recipe's.
+def recipe_trial(key: str) -> Trial | None:
+    """Return the lines of Python that try a recipe; None for a key that is no recipe's, or a recipe without any.
 
     Raises `WorkFailed` where the add-on is missing that knows the recipe.
     """
-    recipes: tuple[Bundle, ...] = recipe_reader().recipes() if is_recipe(key) else ()
+    recipes: tuple[Bundle, ...] = load_recipe_reader().recipes() if is_recipe(key) else ()
     return next((recipe.trial for recipe in recipes if recipe.key == key), None)
 
 
-def packages_of_recipes() -> set[str]:
-    """Name the packages that recipes ask for by name."""
+def recipe_packages() -> set[str]:
+    """Return the names of the packages that recipes require; none if their add-on is missing."""
     return {
         name_of(line) for recipe in installed_recipes() for line in chain(recipe.requirements, *recipe.also.values())
     }
@@ -125,7 +125,7 @@ def packages_of_recipes() -> set[str]:
 def installed_recipes() -> tuple[Bundle, ...]:
     """List the recipes; none where their add-on is missing."""
     try:
-        return tuple(recipe_reader().recipes())
+        return tuple(load_recipe_reader().recipes())
     except WorkFailed:
         return ()
 
@@ -168,8 +168,8 @@ def is_build(name: str, versions: SpecifierSet) -> bool:
 
 
 @lru_cache(maxsize=8192)  # as many as kinds of cards are kept
-def maker_of(name: str) -> str:
-    """Return a maker that has no member of its own in `Vendor`, by an adapter's name; "" where it names none."""
+def maker_by_name(name: str) -> str:
+    """Return the maker that an adapter's name matches, of those that are not in `Vendor`; "" for none."""
     return next((row.maker for row in rows("onnxruntimes.makers") if re.search(row.names, name.lower())), "")
 
 

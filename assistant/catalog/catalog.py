@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from assistant.catalog.bundles import bundle_packages, packages_of_recipes, runtime_plugins
+from assistant.catalog.bundles import bundle_packages, recipe_packages, runtime_plugins
 from assistant.catalog.rows import CORE, AmdRelease, BuildCode, Driver, TorchRelease
-from assistant.catalog.tables import R, Row, Table, UserTables, rows, shipped, user_tables
+from assistant.catalog.tables import R, Row, Table, UserTables, load_table, rows, user_tables
 from assistant.i18n import Text
 
 Number = tuple[int, ...]
@@ -83,7 +83,7 @@ def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alo
     return ptx is not None and ptx == max(codes) and own > ptx
 
 
-def _code_of(builds: Iterable[BuildCode], variant: str, minor: Number) -> BuildCode | None:
+def _code_row(builds: Iterable[BuildCode], variant: str, minor: Number) -> BuildCode | None:
     """Return the row for a release line of a variant, or its predecessor's where the rows end before it.
 
     The predecessor is the variant's own last line, else the last line of the next lower variant: cu132's for cu134.
@@ -108,7 +108,7 @@ class Catalog:
 
     def table(self, name: str, kind: type[R]) -> Table[R]:
         """Return a table whose rows are read by field."""
-        return self.tables.get(name) or shipped(name, kind)  # type: ignore[arg-type]  # a class is hashable
+        return self.tables.get(name) or load_table(name, kind)  # type: ignore[arg-type]  # a class is hashable
 
     def rows(self, name: str) -> tuple[Row, ...]:
         """Return the rows of a table that is only looked up, such as "rocm.families"."""
@@ -121,7 +121,7 @@ class Catalog:
 
     @property
     def remark(self) -> Text:
-        """Say why tables that the user refreshed are not used; "" where they are, or there are none."""
+        """Why the tables that the user refreshed are not used; "" if they are used, or there are none."""
         return user_tables().remark
 
     @cached_property
@@ -154,7 +154,7 @@ class Catalog:
     def packages(self) -> frozenset[str]:
         """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
         beside = {row.package for row in self.rows("torch.basics")}
-        beside |= {row.package for row in bundle_packages()} | packages_of_recipes() | {*runtime_plugins()}
+        beside |= {row.package for row in bundle_packages()} | recipe_packages() | {*runtime_plugins()}
         return frozenset(beside | CORE | {"torch-directml", "ipykernel"})
 
     def build_of(self, torch: str, variant: str, platform: str) -> str:
@@ -168,7 +168,7 @@ class Catalog:
         return release.pypi.get(platform, "cpu") if release else ""
 
     def release(self, version: str) -> TorchRelease | None:
-        """Find a release by its public version."""
+        """Return the release of a version, whose local tag does not matter; None if it is unknown."""
         return next((row for row in self.releases if number(row.version) == number(version)), None)
 
     @cache  # noqa: B019 - as above
@@ -216,11 +216,11 @@ class Catalog:
         return tuple(self._wheel(row, platform, tag) for row in self.releases for tag in row.variants.get(platform, ()))
 
     def _wheel(self, row: TorchRelease, platform: str, variant: str) -> TorchWheel:
-        """Return a release's build with its floor and what its code serves."""
+        """Return a release's build with its oldest glibc and the code that it holds."""
         minor = number(row.version)[:2]
         cuda = [code for code in self.cuda_code if code.platform == platform] if variant.startswith("cu") else []
         rocm = self.rocm_code if variant.startswith("rocm") else ()
-        sm, gfx = _code_of(cuda, variant, minor), _code_of(rocm, variant, minor)
+        sm, gfx = _code_row(cuda, variant, minor), _code_row(rocm, variant, minor)
         code = sm or gfx
         glibc = row.glibc.get(f"{platform}/{variant}") or row.glibc.get(platform) or row.glibc.get("linux")
         return TorchWheel(
@@ -328,8 +328,8 @@ def _catalog(refreshed: UserTables) -> Catalog:
 _PYPI = re.compile(r"https?://pypi\.org/simple/?")
 
 
-def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
-    """Return whether an index of torch is in the catalogue, or named by the user's own pip or command line (`own`)."""
+def is_known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
+    """Return whether an address is below an index of torch in the catalogue or a mirror, or among the user's `own`."""
     if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
         return True
     listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu")]
@@ -345,6 +345,6 @@ def is_pypi(url: str) -> bool:
     return _PYPI.fullmatch(url) is not None
 
 
-def mirrors_pypi(url: str, catalog: Catalog) -> bool:
+def is_pypi_mirror(url: str, catalog: Catalog) -> bool:
     """Return whether an index is a mirror of PyPI that the catalogue lists."""
     return url.rstrip("/") in {mirror.url.rstrip("/") for mirror in catalog.mirrors if mirror.serves == "pypi"}

@@ -19,7 +19,7 @@ from packaging.version import Version
 from assistant.catalog.bundles import CLASH, runtime_builds
 from assistant.catalog.catalog import load_catalog
 from assistant.catalog.rows import FAMILY, SystemNeed, Trial
-from assistant.catalog.tables import Row, rows, shipped
+from assistant.catalog.tables import Row, load_table, rows
 from assistant.i18n import Message, Text, _
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
@@ -124,26 +124,26 @@ class WheelSource(Record, frozen=True):
     note: str = ""
 
 
-def every_companion() -> tuple[Companion, ...]:
+def all_companions() -> tuple[Companion, ...]:
     """Return every companion."""
-    return shipped("companions.companions", Companion).rows
+    return load_table("companions.companions", Companion).rows
 
 
 @lru_cache(maxsize=4096)
-def companion(name: str) -> Companion | None:
-    """Find a companion by the name of its distribution, in any spelling."""
+def find_companion(name: str) -> Companion | None:
+    """Return the companion of a distribution's name, in any spelling; None if the table does not list it."""
     return _by_name().get(canonicalize_name(name))
 
 
-def known_names() -> frozenset[str]:
-    """Name every distribution that the tables know, to find the nearest one to a misspelt name."""
+def all_names() -> frozenset[str]:
+    """Return the names of the companions and of what torch's index holds, without patterns, for spelling hints."""
     carried = {name for row in _carried() for name in row.names if not set(name) & set("*?[")}
     return frozenset({*_by_name(), *carried})
 
 
-def trial(name: str) -> Trial | None:
-    """Return how to try a distribution beyond its import; None where no way is known."""
-    row = companion(name)
+def companion_trial(name: str) -> Trial | None:
+    """Return the lines of Python that try a distribution; None if the tables have none."""
+    row = find_companion(name)
     return Trial(call=row.call, on_cpu={"safe": True, "no": False}.get(row.on_cpu)) if row and row.call else None
 
 
@@ -157,9 +157,11 @@ def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) ->
     exact = next((bound.version for bound in need.specifier if bound.operator == "==" and "*" not in bound.version), "")
     fitting = (
         replace(row, url=row.url.format(torch=minor, variant=build, version=exact))
-        for row in shipped("companions.wheel_sources", WheelSource).rows
+        for row in load_table("companions.wheel_sources", WheelSource).rows
         if row.name == canonicalize_name(need.name) and platform in row.platforms
-        if _within(row.torch, torch) and _among(build, row.variants) and overlap(row.versions, str(need.specifier))
+        if _within(row.torch, torch)
+        and _matches_any(build, row.variants)
+        and can_overlap(row.versions, str(need.specifier))
         if exact or "{version}" not in row.url
     )
     return tuple(sorted(fitting, key=lambda row: row.by != "its makers"))
@@ -171,30 +173,32 @@ def carried_by_torch_index(name: str, variant: str = "") -> bool:
 
     Without a `variant`, such as "cu130": whether any of torch's indexes does.
     """
-    return any(_among(name, row.names) and (not variant or _among(variant, row.variants)) for row in _carried())
+    return any(
+        _matches_any(name, row.names) and (not variant or _matches_any(variant, row.variants)) for row in _carried()
+    )
 
 
 @lru_cache(maxsize=4096)
-def required_by_torch(name: str) -> bool:
+def is_required_by_torch(name: str) -> bool:
     """Return whether some build of torch itself requires a distribution of its own index: Triton, ROCm's libraries."""
-    return any(row.by_torch and _among(name, row.names) for row in _carried())
+    return any(row.by_torch and _matches_any(name, row.names) for row in _carried())
 
 
 def takes_device_extra(name: str) -> bool:
     """Return whether AMD's index keeps a distribution's code for each GPU in extras, as "torch[device-gfx1100]"."""
-    return any(row.device_extra and _among(name, row.names) for row in _carried())
+    return any(row.device_extra and _matches_any(name, row.names) for row in _carried())
 
 
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
-    """Return the bounds that keep a companion to a torch where its metadata would let any version in."""
-    row = companion(name)
+    """Return the versions of a companion that go with a torch; no bounds if metadata bind it, or it is unknown."""
+    row = find_companion(name)
     ranges = version_ranges(row.name) if row else ()
     good = [pair for pair in ranges if pair.goes_with(torch)]
     bad = [pair for pair in ranges if pair.only_in_table and not pair.goes_with(torch)]
     if good or not bad:
         newest = max(good, key=lambda pair: pair.least, default=None)
         end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
-        return between(bad, good) & SpecifierSet(f"<{end}" if end else "")
+        return bounds_between(bad, good) & SpecifierSet(f"<{end}" if end else "")
     first, last = min(bad, key=lambda pair: pair.least), max(bad, key=lambda pair: pair.least)
     torchs = [VersionRange(versions=alternative) for pair in bad for alternative in pair.torch]
     if all(Version(torch) < pair.least for pair in torchs):
@@ -202,10 +206,10 @@ def bounds_beside(name: str, torch: str) -> SpecifierSet:
     return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
 
 
-def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
-    """Return a warning for each distribution of the table of which no version is known to go with a torch.
+def unpaired_warnings(names: Iterable[str], torch: str) -> tuple[Message, ...]:
+    """Return a warning for each distribution of which no version is known to go with a torch.
 
-    Those are left out that a resolver refuses by their own metadata.
+    Left out are those that the table does not list, or that a resolver refuses by their metadata.
     """
     text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
     lost = []
@@ -223,7 +227,7 @@ def version_ranges(name: str) -> tuple[VersionRange, ...]:
 
     Torch's releases name those of torchvision and torchaudio; of a version that the row names, too, the row says more.
     """
-    row, project = companion(name), canonicalize_name(name)
+    row, project = find_companion(name), canonicalize_name(name)
     own = row.ranges if row else ()
     releases = load_catalog().releases if project in FAMILY else ()
     paired = (
@@ -236,13 +240,13 @@ def version_ranges(name: str) -> tuple[VersionRange, ...]:
 
 
 @lru_cache(maxsize=4096)
-def overlap(first: str, second: str) -> bool:
+def can_overlap(first: str, second: str) -> bool:
     """Return whether some version meets two specifiers."""
     return not (_specifiers(first) & _specifiers(second)).is_unsatisfiable()
 
 
-def between(bad: Collection[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
-    """Return the bounds by the nearest bad ranges below and above the newest good one; none if nothing is good."""
+def bounds_between(bad: Collection[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
+    """Return bounds that exclude the bad ranges next below and above the newest good one; none if nothing is good."""
     if not good:
         return SpecifierSet()
     middle = max(pair.least for pair in good)
@@ -264,19 +268,19 @@ class Need(NamedTuple):
     libraries: str = ""
 
 
-def needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
-    """Return what a distribution wants of a system ("linux", "windows", "macos"); nothing for one that is unknown.
+def system_needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
+    """Return what a distribution, and those that it computes with, need of a system; nothing for one that is unknown.
 
-    Without a system or a backend: what it wants on any.
+    `os` is "linux", "windows" or "macos"; without a system or a backend: what it needs on any.
     """
-    found = (need for row in with_those_below(name) for need in in_words(row.name, row.needs, os, backend))
+    found = (need for row in with_underlying(name) for need in describe_needs(row.name, row.needs, os, backend))
     return tuple(dict.fromkeys(found))
 
 
-def in_words(
+def describe_needs(
     name: Text, system_needs: Iterable[SystemNeed], os: str = "", backend: Backend | None = None
 ) -> tuple[Need, ...]:
-    """Say what something that is called `name` wants of a system, as `needs` does.
+    """Return what something that is called `name` needs of a system, as `system_needs` does.
 
     A row's `text` is for a name and a version (`what`), its `help` by system; it matters on its systems and backends,
     on all where none is named.
@@ -291,23 +295,23 @@ def in_words(
     )
 
 
-def with_those_below(name: str) -> list[Companion]:
-    """Return a companion and those that it computes with."""
-    row = companion(name)
-    return [each for each in (row, *map(companion, row.through)) if each] if row else []
+def with_underlying(name: str) -> list[Companion]:
+    """Return a companion and those in its `through`; [] for a name that the table does not list."""
+    row = find_companion(name)
+    return [each for each in (row, *map(find_companion, row.through)) if each] if row else []
 
 
-def clashes(versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return, by their key, packages that write one folder, so that only the last one installed would be whole.
+def find_clashes(versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return packages of which two or more write one folder, by the key of the clash; the last one installed wins.
 
     `versions` are by name, "" for one that is not known yet.
     """
-    found = {key: sharing(key, versions) for key in _by_clash()}
+    found = {key: installed_of_clash(key, versions) for key in _by_clash()}
     return {key: names for key, names in found.items() if len(names) > 1}
 
 
-def sharing(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the packages of one clash that are there, by its key; raise `ValueError` for a key that is none."""
+def installed_of_clash(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the packages of one clash that `versions` hold, also a single one; raise `ValueError` for no such key."""
     packages = _by_clash()
     if key not in packages:
         raise ValueError(f"there is no clash {key!r}; there are {', '.join(packages)}")
@@ -329,7 +333,7 @@ def _by_clash() -> dict[str, tuple[Requirement, ...]]:
 
 @cache
 def _by_name() -> dict[str, Companion]:
-    return {row.name: row for row in every_companion()}
+    return {row.name: row for row in all_companions()}
 
 
 def _carried() -> tuple[Row, ...]:
@@ -341,7 +345,7 @@ def _carried() -> tuple[Row, ...]:
     return rows("companions.carried")
 
 
-def _among(name: str, patterns: Iterable[str]) -> bool:
+def _matches_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

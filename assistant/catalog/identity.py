@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec.structs import replace
 
 from assistant.catalog.names import vendor_of
-from assistant.catalog.tables import Row, rows, shipped
+from assistant.catalog.tables import Row, load_table, rows
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
@@ -66,7 +66,7 @@ def _hex(text: str) -> str:
 
 
 def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | None:
-    """Look a PCI id `vendor:device` (hex) up; `revision` (hex) tells apart cards that share an id."""
+    """Look a PCI id `vendor:device` (hex) up; `revision` (hex) tells apart cards that share an id; None if unknown."""
     vendor = vendor_of(pci_id)
     if pci_id is None or vendor not in _FILES:
         return None
@@ -75,15 +75,18 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
         return None
     own = _hex(revision or "").zfill(2)
     exact = [row for row, revisions in rows if own in revisions]
-    return _merged(vendor, exact or [row for row, _revisions in rows])
+    return _merge_rows(vendor, exact or [row for row, _revisions in rows])
 
 
 def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
-    """Look an exact product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it."""
+    """Look a whole product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it; None for none.
+
+    Makers, trademarks and dashes do not matter, nor a product line that people leave out. Generic names are not found.
+    """
     if not name or vendor not in _FILES:
         return None
     names = _by_name(vendor)
-    return next((_merged(vendor, rows, name) for key in name_keys(vendor, name) if (rows := names.get(key))), None)
+    return next((_merge_rows(vendor, rows, name) for key in name_keys(vendor, name) if (rows := names.get(key))), None)
 
 
 # What people leave out of a name: "RTX 4090", "4090", "RX 7900 XTX", "MI300X", "A770".
@@ -100,7 +103,7 @@ def name_keys(vendor: Vendor, name: str) -> tuple[str, ...]:
     return (*spellings, *(f"{line} {key}" for line in _LINES.get(vendor, ()) for key in spellings))
 
 
-def identified(gpu: Gpu) -> GpuIdentity | None:
+def identify_gpu(gpu: Gpu) -> GpuIdentity | None:
     """Identify a GPU of a machine: by PCI id where it has one, else by name, which also gives an unknown vendor."""
     found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
     if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
@@ -109,7 +112,7 @@ def identified(gpu: Gpu) -> GpuIdentity | None:
     return identities[0] if len(identities) == 1 else None
 
 
-def cut_names(part: str, *, at_end: bool, longer: int) -> tuple[str, ...]:
+def complete_cut_name(part: str, *, at_end: bool, longer: int) -> tuple[str, ...]:
     """List NVIDIA's cards whose names begin (or end) like a name that a table cut off, as drivers spell them.
 
     `longer` is how many letters the table shows: a name that fits is not cut off. Of the spellings of a laptop's card
@@ -136,10 +139,10 @@ _WITH_CHIPS = {Vendor.NVIDIA, Vendor.AMD}  # whose chips are known by their code
 @cache
 def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
     """List a vendor's cards and chips; a card without a generation gets that of the chip with its code."""
-    cards = shipped(f"{_FILES[vendor]}.cards", CardRow).rows
+    cards = load_table(f"{_FILES[vendor]}.cards", CardRow).rows
     if vendor not in _WITH_CHIPS:
         return cards
-    chips = shipped(f"{_FILES[vendor]}.chips", CardRow).rows
+    chips = load_table(f"{_FILES[vendor]}.chips", CardRow).rows
     generations = {row.gfx or row.cc: row.generation for row in chips}
     completed = (
         row if row.generation else replace(row, generation=generations.get(row.gfx or row.cc)) for row in cards
@@ -172,21 +175,21 @@ def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
     return {**without_mobile, **found}
 
 
-def _merged(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:
-    """Return what all of some cards agree on, under the name that was asked for or else under theirs."""
+def _merge_rows(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:
+    """Return an identity of the fields in which all rows agree, under a name or else up to three of the rows'."""
     rows = tuple(rows)
     names = dict.fromkeys(row.names[0] for row in rows)
     return GpuIdentity(
         vendor=vendor,
         name=name or " / ".join(list(names)[:3]),
-        compute_capability=_agreed(rows, "cc"),
+        compute_capability=_common_value(rows, "cc"),
         candidates=tuple(sorted({row.cc for row in rows if row.cc}, key=lambda cc: tuple(map(int, cc.split("."))))),
-        gfx=_agreed(rows, "gfx"),
-        **{field: _agreed(rows, field) for field in _SHARED},
+        gfx=_common_value(rows, "gfx"),
+        **{field: _common_value(rows, field) for field in _SHARED},
     )
 
 
-def _agreed(rows: tuple[CardRow, ...], field: str) -> Any:  # noqa: ANN401 - the field decides
+def _common_value(rows: tuple[CardRow, ...], field: str) -> Any:  # noqa: ANN401 - the field decides
     values = {getattr(row, field) for row in rows}
     return values.pop() if len(values) == 1 else None
 
@@ -243,8 +246,8 @@ class Rate(NamedTuple):
 
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
-def rate_of(vendor: Vendor, name: str, code: str, memory: float | None = None) -> Rate | None:
-    """Return a card's rate, None where neither its name nor its generation is known.
+def find_rate(vendor: Vendor, name: str, code: str, memory: float | None = None) -> Rate | None:
+    """Return a card's rate by its name, else its generation's lowest one (not `exact`); None if both are unknown.
 
     `code` is the compute capability ("8.6"), the gfx target or Intel's generation; `memory` in GiB tells cards of one
     name apart.

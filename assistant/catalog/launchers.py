@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.catalog.tables import Row, rows, shipped
+from assistant.catalog.tables import Row, load_table, rows
 from assistant.model.plan import Backend
 from assistant.model.record import Record
 
@@ -27,10 +27,10 @@ class Launcher(Record, frozen=True):
 
 def launchers() -> tuple[Launcher, ...]:
     """Return the applications that are known."""
-    return shipped("launchers.launchers", Launcher).rows
+    return load_table("launchers.launchers", Launcher).rows
 
 
-def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) -> tuple[str, ...] | None:
+def correct_arguments(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) -> tuple[str, ...] | None:
     """Return the arguments with those that choose a backend replaced by what `backend` needs; all others are kept.
 
     None where the application does not offer the backend. Correcting twice changes nothing more.
@@ -47,10 +47,10 @@ def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) 
     return arguments if sorted(result) == sorted(arguments) else result
 
 
-def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str | None:
-    """Return the line that starts the application on a system ("linux", "windows", "macos"), None if it does not run.
+def launch_line(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str | None:
+    """Return the line that gives an application its arguments on a system ("linux", "windows", "macos"); None for none.
 
-    Words with spaces are quoted as that system's shell reads them.
+    It is a command, or the line of its file of settings. Words with spaces are quoted as that line needs it.
     """
     line = launcher.lines.get(system)
     if line is None:
@@ -60,7 +60,7 @@ def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str 
     return line.format(arguments=" ".join(quoted)).rstrip()
 
 
-def places() -> tuple[Row, ...]:
+def environment_places() -> tuple[Row, ...]:
     """Return where tools and applications keep environments; `kind` is "venv", "conda" or "application".
 
     `paths` begin with "~" or a variable, and "*" stands for any one folder. `lists` are files that name an environment

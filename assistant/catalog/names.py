@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from assistant.catalog.tables import Row, rows, shipped
+from assistant.catalog.tables import Row, load_table, rows
 from assistant.model.machine import Vendor
 
 
@@ -26,7 +26,7 @@ def patterns(table: str) -> dict[str, re.Pattern[str]]:
         "hints": {row.name: "|".join(row.hints) for row in systems},
         "spoken": {row.name: "|".join(row.spoken) for row in systems},
         "architectures": {row.name: _words(row.words) for row in rows("names.architectures")},
-        "idle_names": {table: rf"\b(?:{'|'.join(map(re.escape, shipped('names.idle_names', str).rows))})"},
+        "idle_names": {table: rf"\b(?:{'|'.join(map(re.escape, load_table('names.idle_names', str).rows))})"},
     }[table]
     return {name: re.compile(pattern, re.IGNORECASE | re.ASCII) for name, pattern in written.items()}
 
@@ -39,18 +39,18 @@ def _first_named(table: str, texts: Iterable[str]) -> str | None:
     return next((name for text in texts for name, found in patterns(table).items() if found.search(text)), None)
 
 
-def system_of(*texts: str) -> str | None:
-    """Return the system's family by the first text that names one."""
+def find_system(*texts: str) -> str | None:
+    """Return "linux", "windows" or "macos" by the first text that names one; None if none does."""
     return _first_named("systems", texts)
 
 
-def arch_of(*texts: str) -> str | None:
-    """Return the processor architecture by the first text that names one."""
+def find_architecture(*texts: str) -> str | None:
+    """Return the processor architecture by the first text that names one; None if none does."""
     return _first_named("architectures", texts)
 
 
 def vendor_of_name(name: str) -> Vendor:
-    """Return who made a GPU, by the whole words of its name."""
+    """Return the vendor whose whole words a GPU's name holds; `UNKNOWN` for none."""
     return Vendor(_first_named("vendors", [name]) or Vendor.UNKNOWN)
 
 
@@ -73,8 +73,11 @@ def profiler_vendor(word: str) -> Vendor:
     return Vendor(next((row.vendor for row in rows("names.vendors") if word and row.profiler == word), "unknown"))
 
 
-def idle_adapter(pci_id: str) -> Row | None:
-    """Return the display adapter without compute that has a PCI id; its `kind` is "console" or "virtual"."""
+def find_idle_adapter(pci_id: str) -> Row | None:
+    """Return the row of a display adapter that cannot compute, by its PCI id or vendor; None for any other.
+
+    Its `kind` is "console" or "virtual".
+    """
     adapters = {row.pci: row for row in rows("names.idle_adapters")}
     return adapters.get(pci_id) or adapters.get(pci_id.partition(":")[0])
 

@@ -57,8 +57,8 @@ class File(NamedTuple):
     seen: Seen
 
 
-def files_of(seen: Iterable[Seen]) -> list[File]:
-    """Read file names, one file for each platform that a name's tags name.
+def parse_wheels(seen: Iterable[Seen]) -> list[File]:
+    """Parse the file names of wheels, with one result for each platform in a name's tags.
 
     Pre-releases, and builds and platforms that the catalogue does not keep, give nothing.
     """
@@ -106,8 +106,8 @@ def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str)
         last = max(older, key=lambda row: number(row.version), default=before)
         if last is None:
             continue
-        after = rows_by_version[version] = _release(
-            before or _begun(version, listed, last, today, on_pypi=on_pypi), listed, last
+        after = rows_by_version[version] = _add_files(
+            before or _new_row(version, listed, last, today, on_pypi=on_pypi), listed, last
         )
         if before is None:
             tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
@@ -118,10 +118,10 @@ def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str)
     return _with_rows(table, rows, today) if changes else table, tuple(changes)
 
 
-def _begun(version: str, listed: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
-    """Begin a row for a new release: floors from its tags; what they do not tell is as in the release before it.
+def _new_row(version: str, listed: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
+    """Return a row for a new release, without builds yet: oldest glibc and macOS from its wheels' tags, else as before.
 
-    With `on_pypi`, PyPI was heard: what it does not list for this release, it does not have.
+    With `on_pypi`, PyPI was read: for platforms that it does not list for this release, it has no build.
     """
     there = {file.platform for file in listed if file.seen.source == "pypi"}
     linux = next((file.floor for file in listed if file.platform == "linux_x86_64" and file.floor), "")
@@ -137,11 +137,11 @@ def _begun(version: str, listed: list[File], older: TorchRelease, today: str, *,
     )
 
 
-def _release(row: TorchRelease, listed: list[File], older: TorchRelease) -> TorchRelease:
-    """Add the files of a release to its row; its variants stand in the order of the release before it."""
+def _add_files(row: TorchRelease, listed: list[File], older: TorchRelease) -> TorchRelease:
+    """Return a release's row with its files added; new platforms' variants are ordered as in the older release."""
     pythons, variants, unconfirmed = dict(row.pythons), dict(row.variants), dict(row.unconfirmed)
     sizes, glibc = dict(row.mb), dict(row.glibc)
-    kinds = [kind_of(variant) for tags in older.variants.values() for variant in tags]
+    kinds = [variant_family(variant) for tags in older.variants.values() for variant in tags]
     for file in listed:
         tags = pythons.get(file.platform, pythons["any"])
         if file.python not in tags:
@@ -149,7 +149,9 @@ def _release(row: TorchRelease, listed: list[File], older: TorchRelease) -> Torc
         before = variants.get(file.platform, ())
         if file.variant not in before and (file.variant != "pypi" or file.platform.startswith("macos")):
             found = (*before, file.variant)
-            variants[file.platform] = found if before and row.variants.get(file.platform) else _placed(found, kinds)
+            variants[file.platform] = (
+                found if before and row.variants.get(file.platform) else _sort_variants(found, kinds)
+            )
         unconfirmed[file.platform] = tuple(tag for tag in unconfirmed.get(file.platform, ()) if tag != file.variant)
         if file.variant == "pypi":
             if file.seen.size:
@@ -162,13 +164,13 @@ def _release(row: TorchRelease, listed: list[File], older: TorchRelease) -> Torc
     return replace(row, pythons=pythons, variants=variants, unconfirmed=left, mb=sizes, glibc=glibc)
 
 
-def _placed(variants: Iterable[str], kinds: list[str]) -> tuple[str, ...]:
+def _sort_variants(variants: Iterable[str], kinds: list[str]) -> tuple[str, ...]:
     """Sort variants by kind as in the release before, where the best stand first, and within their kind by number."""
     places = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
-    return tuple(sorted(variants, key=lambda tag: (places.get(kind_of(tag), len(places)), number(tag))))
+    return tuple(sorted(variants, key=lambda tag: (places.get(variant_family(tag), len(places)), number(tag))))
 
 
-def kind_of(variant: str) -> str:
+def variant_family(variant: str) -> str:
     """Return a variant without its number: "cu", "rocm", "xpu", "cpu"."""
     return variant.rstrip("0123456789.")
 
@@ -177,8 +179,8 @@ def _sorted_pythons(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tags, key=lambda tag: (int(tag.rstrip("t")[1:]), tag)))
 
 
-def may_bring_news(releases: Sequence[TorchRelease], listed: Iterable[str]) -> list[str]:
-    """Choose variants that may hold a torch that is not known: of those that are listed, else of the releases' own.
+def variants_to_read(releases: Sequence[TorchRelease], listed: Iterable[str]) -> list[str]:
+    """Return the variants whose pages may list a new torch: of those `listed`, else of the newest releases' own.
 
     Left out are those older than all of their kind in the newest release lines. The newest CUDA comes first, the CPU
     last: its page is the longest.
@@ -186,8 +188,8 @@ def may_bring_news(releases: Sequence[TorchRelease], listed: Iterable[str]) -> l
     lines = sorted({number(row.version)[:2] for row in releases})[-LINES:]
     rows = [row for row in releases if number(row.version)[:2] in lines]
     recent = {tag for row in rows for tags in row.variants.values() for tag in tags} - {"pypi"}
-    oldest = {kind_of(tag): number(tag) for tag in sorted(recent, key=number, reverse=True)}
-    found = {tag for tag in {*listed} or recent if number(tag) >= oldest.get(kind_of(tag), ())}
+    oldest = {variant_family(tag): number(tag) for tag in sorted(recent, key=number, reverse=True)}
+    found = {tag for tag in {*listed} or recent if number(tag) >= oldest.get(variant_family(tag), ())}
     return sorted(found, key=lambda tag: (tag != "cpu", number(tag), tag), reverse=True)
 
 
@@ -235,7 +237,7 @@ def with_amd(table: Table[AmdRelease], files: Iterable[File], today: str) -> tup
     oldest, *_others, newest = sorted(before, key=lambda row: number(row.torch))
     for file in sorted(files, key=lambda file: (number(file.version), number(file.variant), not file.floor)):
         system = _SYSTEMS.get(file.platform)
-        if system and kind_of(file.variant) == "rocm" and number(file.version) >= number(oldest.torch):
+        if system and variant_family(file.variant) == "rocm" and number(file.version) >= number(oldest.torch):
             torch, rocm, index = file.version, file.variant.removeprefix("rocm"), file.seen.source
             begun = AmdRelease(
                 torch=torch, rocm=rocm, index=index, systems=(), pythons=(), glibc=file.floor or newest.glibc
@@ -268,9 +270,12 @@ class Refreshed(NamedTuple):
     changes: Changes
 
 
-def refreshed(catalog: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Refreshed:
-    """Return the tables that change by what the indexes list, and by what they answer, on `today` (YYYY-MM-DD)."""
-    files = files_of(seen)
+def refresh_tables(catalog: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Refreshed:
+    """Return the tables that change by the wheels that indexes list; `ask` tells a companion's bounds for torch.
+
+    `today` (YYYY-MM-DD) becomes the date of what is new.
+    """
+    files = parse_wheels(seen)
     torchs = [file for file in files if file.package == "torch"]
     amds = [file for file in torchs if file.seen.source not in {"pytorch", "pypi"}]
     before = catalog.table("torch.releases", TorchRelease)

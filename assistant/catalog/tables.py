@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from assistant.catalog.rows import AmdRelease, TorchRelease
-from assistant.host.files import read_plain, user_data, write_whole
+from assistant.host.files import read_regular, user_data, write_atomically
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json
@@ -46,16 +46,16 @@ class Table(Record, Generic[R], frozen=True):
 
 
 @cache
-def _tables_of(file: str) -> dict[str, msgspec.Raw]:
+def _read_data_file(file: str) -> dict[str, msgspec.Raw]:
     """Read a data file of the package, named without its suffix; its tables are decoded when they are asked for."""
     return from_json((_DATA / f"{file}.json").read_bytes(), dict[str, msgspec.Raw], file)
 
 
 @cache
-def shipped(name: str, kind: type[R]) -> Table[R]:
+def load_table(name: str, kind: type[R]) -> Table[R]:
     """Decode a table of the package, such as "torch.releases"; a fault in it names the table and the key."""
     file, _dot, title = name.partition(".")
-    return from_json(bytes(_tables_of(file)[title]), Table[kind], name)  # type: ignore[valid-type]
+    return from_json(bytes(_read_data_file(file)[title]), Table[kind], name)  # type: ignore[valid-type]
 
 
 @cache
@@ -64,7 +64,7 @@ def rows(name: str) -> tuple[Row, ...]:
 
     All have the same keys, so that a slip of the pen in one row is refused and never a silent default.
     """
-    table = shipped(name, dict[str, Any])
+    table = load_table(name, dict[str, Any])
     found = tuple(Row({**table.defaults, **row}) for row in table.rows)
     odd = next((row for row in found if row.keys() != found[0].keys()), None)
     if odd:
@@ -87,17 +87,17 @@ class UserTables:
     remark: Text = ""
 
 
-def refreshed_file() -> Path:
-    """Name the file of the tables that this user refreshed."""
+def refreshed_path() -> Path:
+    """Return the path of the file of tables that this user refreshed."""
     return user_data() / "catalog.json"
 
 
 @cache
 def user_tables() -> UserTables:
     """Read the tables that this user refreshed, once per process."""
-    path = refreshed_file()
+    path = refreshed_path()
     try:
-        read = from_json(read_plain(path), _File, path.name)
+        read = from_json(read_regular(path), _File, path.name)
     except FileNotFoundError:
         return UserTables({})
     except (OSError, BadInput) as error:
@@ -109,7 +109,7 @@ def user_tables() -> UserTables:
         )
         return UserTables({}, remark)
     tables = (("torch.releases", TorchRelease, read.releases), ("rocm.amd_releases", AmdRelease, read.amd_releases))
-    return UserTables({name: new for name, kind, new in tables if new and new.as_of >= shipped(name, kind).as_of})
+    return UserTables({name: new for name, kind, new in tables if new and new.as_of >= load_table(name, kind).as_of})
 
 
 def write_tables(tables: Mapping[str, Table[Any]]) -> Path:
@@ -118,10 +118,10 @@ def write_tables(tables: Mapping[str, Table[Any]]) -> Path:
     What was refreshed before stays beside them. Raises `WorkFailed` where the file cannot be written.
     """
     user_tables.cache_clear()  # another process may have refreshed since this one began
-    path = refreshed_file()
+    path = refreshed_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, to_json({**user_tables().tables, **tables}, indent=1))
+        write_atomically(path, to_json({**user_tables().tables, **tables}, indent=1))
     except OSError as error:
         raise WorkFailed(
             _("{path} cannot be written: {reason}.", path=error.filename or path, reason=error.strerror),

@@ -12,19 +12,19 @@ from rich.text import Text
 from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import installed_recipes
-from assistant.catalog.catalog import known_index
+from assistant.catalog.catalog import is_known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
 from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.options import (
+    check_each,
     dry_run_option,
-    each,
     find_links_option,
     offline_option,
-    request_of,
+    pop_request,
     request_options,
 )
 from assistant.cli.plan import best_plan
-from assistant.cli.terminal import ask, echo, echo_json, host_of, json_option, read_text, replay_option, yes_option
+from assistant.cli.terminal import ask, echo, echo_json, find_host, json_option, read_text, replay_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, read_config
 from assistant.host.live import LiveHost
@@ -34,33 +34,40 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Plan, Request
 from assistant.model.record import replace
 from assistant.model.requirement import check_requirement
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.session.actions import with_result
-from assistant.session.apply import approach, changes, check_lock, drifts, environment_of, unknown_requirements
+from assistant.session.apply import (
+    check_lock,
+    choose_approach,
+    drifts,
+    find_exported_environment,
+    plan_changes,
+    unknown_requirements,
+)
 from assistant.session.state import Detected, State, Task, required
-from assistant.session.steps import write_files
-from assistant.session.store import Store, last_setup
+from assistant.session.steps import write_export
+from assistant.session.store import Store, load_last_setup
 
 CONFIG_LIMIT = 10**7  # chosen: bytes
 
 
-def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
-    """Take an unknown index or package only where it is named once more; `--yes` names nothing.
+def confirm_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
+    """Ask the user about each unknown index, and unknown packages, of a plan; raise `BadInput` if one is not confirmed.
 
-    Raises `BadInput`. This comes before the first request: even to ask an index tells it who is there.
+    Without `asks`, or a terminal, each is refused. It must run before the first request, which an index would see.
     """
     catalog = load_catalog()
     indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))
     for url in indexes:
         Sources.check_index_url(url)
     own, pages = sources.trusted, {url for recipe in installed_recipes() for url in recipe.links.values()}
-    unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
-    hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quoted(url)}" for url in unknown))
+    unknown = [url for url in (*indexes, *plan.links) if url not in pages and not is_known_index(url, catalog, own)]
+    hint = _("If you trust it, add {options}.", options=" ".join(f"--trust-index {quote(url)}" for url in unknown))
     text = _("The configuration takes packages from {url}, which is no known index.")
     doubts = [(text.format(url=url), _("Trust it?"), hint) for url in unknown]
     if names := unknown_requirements(plan, catalog, packages):
         text = _("The configuration asks for packages that no plan of the assistant needs: {names}.")
-        options = " ".join(f"--trust-requirement {quoted(name)}" for name in names)
+        options = " ".join(f"--trust-requirement {quote(name)}" for name in names)
         hint = _("Read the names letter by letter. If you trust them, add {options}.", options=options)
         question = _("Are all of them what you expect, letter by letter?")
         doubts.append((text.format(names=", ".join(names)), question, hint))
@@ -80,7 +87,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
     "--trust-requirement",
     multiple=True,
     metavar="NAME",
-    callback=each(lambda name: str(Requirement(check_requirement(name)))),
+    callback=check_each(lambda name: str(Requirement(check_requirement(name)))),
     help="Trust this package, which the configuration names.",
 )
 @request_options
@@ -104,12 +111,12 @@ def apply(  # noqa: PLR0913 - one for each option
     **options: Any,  # noqa: ANN401 - those of `request_options`
 ) -> None:
     """Rebuild an environment from an exported configuration."""
-    exported, own = read_config(read_text(config, CONFIG_LIMIT), config), request_of(options)
+    exported, own = read_config(read_text(config, CONFIG_LIMIT), config), pop_request(options)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, trust=trust_index)
     state = State().with_choices(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
-    machine = detect(host_of(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
-    how = approach(exported, machine, load_catalog(), anew=anew or own != Request())
+    machine = detect(find_host(replay)).machine if replay else required(journey.run(Task.DETECT).detection).machine
+    how = choose_approach(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
         request = own.joined(Request(backend=request.backend, python=request.python))
@@ -119,7 +126,7 @@ def apply(  # noqa: PLR0913 - one for each option
         plan, resolution = how.plan or best_plan(machine, load_catalog(), request), None
     else:
         if how.plan:
-            agree_sources(how.plan, sources, trust_requirement, asks=not (yes or as_json))
+            confirm_sources(how.plan, sources, trust_requirement, asks=not (yes or as_json))
             sources.keep = sources.locked = dict(exported.environment.packages)
             journey.take(how.plan)
         else:
@@ -128,7 +135,7 @@ def apply(  # noqa: PLR0913 - one for each option
         plan = required(journey.state.plan)
         if how.plan:
             check_lock(exported, resolution)
-    differs = changes(exported, plan, resolution) if replay or not how.plan else ()
+    differs = plan_changes(exported, plan, resolution) if replay or not how.plan else ()
     if not as_json:
         if replay:
             draw_plan(plan)
@@ -156,9 +163,9 @@ def check(
 ) -> None:
     """Compare this machine and an environment with an exported configuration; exit with 1 if they differ."""
     exported = read_config(read_text(config, CONFIG_LIMIT), config)
-    host = host_of(replay)
+    host = find_host(replay)
     machine, last = detect(host).machine, Store().environment()
-    folder = None if replay else environment_of(exported, target, last.path if last else "")
+    folder = None if replay else find_exported_environment(exported, target, last.path if last else "")
     report = None
     if folder and not no_verify:
         environment = replace(exported.environment, python=str(EnvironmentFolder(folder).python))
@@ -191,13 +198,13 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
         else:
             draw_rows((), [(Text(name, style="bold"), as_typed(text)) for name, text in described.items()])
         return
-    state = last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
+    state = load_last_setup().with_choices(folder=folder, formats=formats, overwrite=force)
     work = Work(quiet=as_json, asks=True)
     if state.detected is None:  # of an environment that was only verified
         state = replace(state, detected=Detected(detection=detect(work.tools.host)))
     refuse_blocked(state, Task.EXPORT)
-    with work.shown(takes_back=True):
-        state = with_result(state, Task.EXPORT, write_files(state, work.tools))
+    with work.show_progress(takes_back=True):
+        state = with_result(state, Task.EXPORT, write_export(state, work.tools))
     work.store.save(state)
     if as_json:
         echo_json(state.exported.files, indent=0)

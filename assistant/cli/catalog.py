@@ -11,7 +11,7 @@ from assistant.host.live import LiveHost
 from assistant.i18n import _, render, say, sentences
 from assistant.install import Sources
 from assistant.model.errors import Cancelled, WorkFailed
-from assistant.session.upkeep import renewed
+from assistant.session.upkeep import renew
 
 # That nothing is new is claimed only where all of the indexes answered.
 UP_TO_DATE = _("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
@@ -37,7 +37,7 @@ def catalog() -> None:
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     """Update the tables from the package indexes."""
     known, host = load_catalog(), LiveHost()
-    found, answers, _bytes = renewed(Sources(host, index_url=index_url), known, str(host.facts("identity")["date"]))
+    found, answers, _bytes = renew(Sources(host, index_url=index_url), known, str(host.facts("identity")["date"]))
     unchecked = [one.sentence for one in answers if one.status == "unchecked"]
     if not any(one.status == "ok" for one in answers):
         text = _("No release of torch was seen, so the tables stay as they are. {reasons}")

@@ -14,9 +14,9 @@ import sys
 import click
 
 from assistant import __version__, addons
-from assistant.cli.terminal import choose, echo, unwritten
-from assistant.host.process import REQUESTS_TO_END, by_uvx, heed_requests_to_end
-from assistant.host.streams import flush_output, keep_log, settle_streams
+from assistant.cli.terminal import choose, echo, unwritten_error
+from assistant.host.process import REQUESTS_TO_END, interrupt_on_signals, is_run_by_uvx
+from assistant.host.streams import configure_streams, copy_output_to_log, flush_output
 from assistant.i18n import (
     FOLDER,
     LANGUAGES,
@@ -86,11 +86,11 @@ class Commands(click.Group):
         """Import one command's module and take the command from it; that of an add-on may say what it lacks."""
         if cmd_name in COMMANDS:
             module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
-            return translated(getattr(module, cmd_name))
+            return translate(getattr(module, cmd_name))
         if cmd_name not in addons.names(addons.COMMANDS):
             return None
         try:
-            return translated(addons.load(addons.COMMANDS, cmd_name, click.Command))
+            return translate(addons.load(addons.COMMANDS, cmd_name, click.Command))
         except WorkFailed as error:
             failure = error
 
@@ -102,8 +102,8 @@ class Commands(click.Group):
         return click.Command(cmd_name, callback=fail, help=text, short_help=text, context_settings=anything)
 
 
-def translated(command: click.Command) -> click.Command:
-    """Put the help of a command, of its options and of its subcommands into the language in force.
+def translate(command: click.Command) -> click.Command:
+    """Translate the help of a command, of its options and of its subcommands, in place, and return the command.
 
     Its first sentence is the short help: click cuts one of its own at 45 characters (`get_short_help_str`).
     """
@@ -114,7 +114,7 @@ def translated(command: click.Command) -> click.Command:
         if isinstance(option, click.Option) and option.help:
             option.help = say(option.help)
     for below in getattr(command, "commands", {}).values():
-        translated(below)
+        translate(below)
     return command
 
 
@@ -122,7 +122,7 @@ def _use_language(context: click.Context, _option: click.Parameter, code: str | 
     """Use the language that is asked for, here and in the programs that are started (JupyterLab)."""
     if code:
         os.environ["LANGUAGE"] = use_language(code)
-        translated(context.command)
+        translate(context.command)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -141,15 +141,15 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command that the command line names, and exit with its code."""
-    settle_streams()
-    keep_log()
-    heed_requests_to_end()
+    configure_streams()
+    copy_output_to_log()
+    interrupt_on_signals()
     show_options()
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
     code = run(sys.argv[1:])
     if (reason := flush_output()) and not code:
-        code = _print_failure(unwritten(reason))
+        code = _print_failure(unwritten_error(reason))
     for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code
         signal.signal(number, signal.SIG_IGN)
     gc.freeze()  # or Python would search all that was loaded for garbage before it ends, for 10 ms
@@ -158,15 +158,15 @@ def main() -> None:
 
 def run(words: list[str]) -> int:
     """Run a command, print what ended it if that is a failure, and return the exit code."""
-    translated(cli)
+    translate(cli)
     if asked := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell asks for it
 
         return shell_complete(cli, {}, "assistant", COMPLETION, asked)
-    if by_uvx():
-        from assistant.host.extras import started_by  # noqa: PLC0415 - reads what is installed
+    if is_run_by_uvx():
+        from assistant.host.extras import uvx_command  # noqa: PLC0415 - reads what is installed
 
-        os.environ.setdefault(STARTED_AS, started_by())
+        os.environ.setdefault(STARTED_AS, uvx_command())
     try:
         with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), words) as context:
             cli.invoke(context)
@@ -174,7 +174,7 @@ def run(words: list[str]) -> int:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         if error.ctx.command is cli:
-            return _begin(error.ctx)
+            return _offer_beginnings(error.ctx)
         echo(error.format_message())
     except BrokenPipeError:
         pass  # whoever read our output has gone
@@ -184,16 +184,16 @@ def run(words: list[str]) -> int:
         echo(sentences((error.format_message(), hint)), err=True)
         return 2
     except KeyboardInterrupt as error:
-        code = _print_failure(_failure(error))
+        code = _print_failure(_error_for(error))
         sys.stdout.flush()
         os._exit(code)  # Python would take half a second to tidy up, and somebody waits for the prompt
     except Exception as error:  # noqa: BLE001 - even a fault of ours ends in one sentence
-        return _print_failure(_failure(error))
+        return _print_failure(_error_for(error))
     return 0
 
 
-def _begin(context: click.Context) -> int:
-    """Offer what people come for, and run what is chosen; where nobody can choose, only list it."""
+def _offer_beginnings(context: click.Context) -> int:
+    """List what people come for, ask for a number if there is a terminal, run that; return the exit code."""
     shown = context.make_formatter()
     shown.write(f"{say('What would you like to do?')}\n")
     with shown.indentation():
@@ -214,8 +214,8 @@ def _begin(context: click.Context) -> int:
     return run(list(BEGINNINGS[number - 1][1])) if number else 0
 
 
-def _failure(error: BaseException) -> AssistantError:
-    """Return the sentence for whatever ended a command."""
+def _error_for(error: BaseException) -> AssistantError:
+    """Return the error to print for any exception that ended a command; an unexpected one is written to a file."""
     if isinstance(error, AssistantError):
         return error
     if isinstance(error, click.Abort) and isinstance(error.__context__, EOFError):
@@ -227,15 +227,15 @@ def _failure(error: BaseException) -> AssistantError:
         return Cancelled(_("You stopped the command."))
     if isinstance(error, ModuleNotFoundError) and error.name:
         from assistant.host.extras import (  # noqa: PLC0415 - not needed while all goes well
-            extra_of,
+            find_extra,
             missing_extra_error,
         )
 
-        if belongs := extra_of(error.name):
+        if belongs := find_extra(error.name):
             return missing_extra_error(*belongs)
-    from assistant.session.store import fault  # noqa: PLC0415 - likewise
+    from assistant.session.store import record_fault  # noqa: PLC0415 - likewise
 
-    return fault(error)
+    return record_fault(error)
 
 
 def _print_failure(error: AssistantError) -> int:

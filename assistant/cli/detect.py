@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.terminal import echo_json, host_of, json_option, read_text, replay_option, write_file
+from assistant.cli.terminal import echo_json, find_host, json_option, read_text, replay_option, write_file
 from assistant.detect import detect as detect_machine
-from assistant.detect import overridden, read_report
+from assistant.detect import override_facts, read_report
 from assistant.host.base import RecordingHost
 from assistant.host.recording import write_recording
 from assistant.i18n import _, say
@@ -44,26 +44,26 @@ def detect(
     """Find out what this machine is: its system, GPUs, drivers and Python."""
     if report and (record or replay):
         raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
-    facts = dict(map(_pair, overrides))
+    facts = dict(map(_split_fact, overrides))
     if report:
-        found = overridden(read_report(read_text(report)), facts)
+        found = override_facts(read_report(read_text(report)), facts)
     elif record:
-        recorder = RecordingHost(host_of(replay))
+        recorder = RecordingHost(find_host(replay))
         found = detect_machine(recorder, overrides=facts)
         write_file(record, write_recording(recorder, Path(record).stem))
     else:
-        found = detect_machine(host_of(replay), overrides=facts, judging=not as_json)
+        found = detect_machine(find_host(replay), overrides=facts, judging=not as_json)
     if as_json:
         echo_json(found.machine)
         return
     from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
-    from assistant.session.doctor import judged  # noqa: PLC0415 - likewise
+    from assistant.session.doctor import machine_findings  # noqa: PLC0415 - likewise
 
-    findings = tuple(finding for finding in judged(found) if finding.severity is not Severity.OK)
+    findings = tuple(finding for finding in machine_findings(found) if finding.severity is not Severity.OK)
     draw_detection(replace(found, findings=findings))  # what is well, `assistant doctor` says
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _split_fact(text: str) -> tuple[str, str]:
     """Return the name and the value of a fact; raise `BadInput` for a text of another form."""
     name, sign, value = text.partition("=")
     if not sign or not name:

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from assistant import __version__, addons
-from assistant.cli.commands import translated
-from assistant.cli.options import only_one
+from assistant.cli.commands import translate
+from assistant.cli.options import refuse_several
 from assistant.cli.terminal import (
     echo,
     echo_json,
-    host_of,
+    find_host,
     json_option,
     print_answers,
     read_file,
@@ -37,17 +37,17 @@ from assistant.model.record import Record, from_json, replace
 from assistant.model.shell import shell_of
 from assistant.model.visible import visible
 from assistant.privacy import redact
-from assistant.session.answers import of_log
+from assistant.session.answers import log_answer
 from assistant.session.diagnosis import (
-    diagnosed_lines,
+    causes_for_log_python,
+    explain_unknown,
+    find_causes_and_lines,
+    log_origin,
     log_report,
     machine_of_log,
-    origin_of,
-    placed_causes,
-    places,
-    unexplained,
+    places_in_log,
 )
-from assistant.session.doctor import examine, judged
+from assistant.session.doctor import examine, machine_findings
 from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
 
@@ -85,27 +85,27 @@ def diagnose(
     **files: str | None,
 ) -> None:
     """Find the cause of a failure in a log ('-' for standard input)."""
-    only_one(machine=machine, replay=replay, batch=batch)
+    refuse_several(machine=machine, replay=replay, batch=batch)
     if batch and log:
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
     if batch:
-        print_answers(read_lines(batch), _of_line)
+        print_answers(read_lines(batch), _answer_line)
         return
     if log is None:
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
-    here = None if machine or replay else detect(host_of(None)).machine
+    here = None if machine or replay else detect(find_host(None)).machine
     its_machine = machine_of_log(read, here) if here else _given_machine(machine, replay)
-    causes = placed_causes(diagnosed_lines(read, its_machine), read, its_machine)
+    causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
         write_file(report, log_report(read, its_machine, diagnoses))
     if share := files["share"]:
         write_file(share, share_page(read, its_machine, causes))
     if as_json:
-        origin = "given" if here is None else origin_of(read, here)
-        echo_json(of_log(read, its_machine, diagnoses, origin))
+        origin = "given" if here is None else log_origin(read, here)
+        echo_json(log_answer(read, its_machine, diagnoses, origin))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
@@ -116,27 +116,27 @@ def diagnose(
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
     elif read.text.strip():
-        draw_unknown(unexplained(read, its_machine))
+        draw_unknown(explain_unknown(read, its_machine))
     else:
         echo(say("This log is empty."))
     if machine or replay:  # what else is wrong on the machine that was given with the log
         keys = {diagnosis.key for diagnosis in diagnoses}
-        judged_here = judged(Detection(machine=its_machine))
+        judged_here = machine_findings(Detection(machine=its_machine))
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
 def _given_machine(machine: str | None, replay: str | None) -> Machine:
     """Return the machine that was given with a log, as JSON or as a recording."""
-    return from_json(read_text(machine), Machine, machine) if machine else detect(host_of(replay)).machine
+    return from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
 
 
-def _of_line(line: str) -> object:
+def _answer_line(line: str) -> object:
     """Return the answer to a line of a batch."""
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
-    causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
+    causes = causes_for_log_python(find_causes_and_lines(read, case.machine), read, case.machine)
     origin = "unknown" if case.machine == Machine() else "given"
-    return of_log(read, case.machine, (diagnosis for diagnosis, _line in causes), origin)
+    return log_answer(read, case.machine, (diagnosis for diagnosis, _line in causes), origin)
 
 
 @click.command()
@@ -153,15 +153,15 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
     """
     site = None
     if what and not (Path(what).is_dir() or Path(what).name.startswith("python")):
-        _judge_file(context, what, replay, as_json=as_json)
+        _run_for_file(context, what, replay, as_json=as_json)
         return
     if what and replay:
         raise click.UsageError(say("An environment is of this machine and cannot be combined with --replay."))
-    host = host_of(replay)
+    host = find_host(replay)
     if what:
-        environment = EnvironmentFolder.of_target(str(full_path(what)), host)
+        environment = EnvironmentFolder.from_target(str(full_path(what)), host)
         if not environment.exists:
-            raise environment.not_an_environment()
+            raise environment.not_an_environment_error()
         site = Site.ask(environment.path, host)
     findings = examine(host, site)
     if as_json:
@@ -177,8 +177,8 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
     echo(text)
 
 
-def _judge_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
-    """Hand a file to the command that judges its kind; what is no configuration and no model is a log."""
+def _run_for_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
+    """Run the command for a file's suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`."""
     kind = Path(file).suffix.lower()
     if kind == ".toml":
         from assistant.cli.apply import check  # noqa: PLC0415 - draws in the export
@@ -187,7 +187,7 @@ def _judge_file(context: click.Context, file: str, replay: str | None, *, as_jso
     elif kind == ".onnx":
         onnx: click.Command = addons.load_from_extra(addons.COMMANDS, "onnx", extra="onnx")
         words = ["check", file, *(["--json"] if as_json else [])]
-        context.exit(translated(onnx).main(words, context.command_path, standalone_mode=False) or 0)
+        context.exit(translate(onnx).main(words, context.command_path, standalone_mode=False) or 0)
     else:
         context.invoke(diagnose, log=file, replay=replay, as_json=as_json)
 
@@ -210,7 +210,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     """Return a page with what a log shows, its causes with what helps, the machine and the report, without secrets."""
     found, known = tuple(islice(causes, CAUSES)), private_names_here()
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
-    where: tuple[Place | None, ...] = redact(places(log, (line for _cause, line in found)), known=known)
+    where: tuple[Place | None, ...] = redact(places_in_log(log, (line for _cause, line in found)), known=known)
     here: Machine = redact(machine, known=known)
     parts: list[str] = []
     for cause, place in zip(shown, where, strict=True):
@@ -226,14 +226,14 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
             tag("p", cause.cause),
             tag("p", f"{render(TYPICAL if cause.sure else LIKELY)} ({cause.confidence:.0%})"),
             tag("h3", say("What helps")),
-            tag("ol", *(_remedy(remedy, here) for remedy in cause.remedies)),
+            tag("ol", *(_remedy_markup(remedy, here) for remedy in cause.remedies)),
             tag("h3", say("Sources")),
             tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
         ]
     if not shown:
-        answer = redact(unexplained(log, here), known=known)
+        answer = redact(explain_unknown(log, here), known=known)
         parts += [tag("p", finding.text) for finding in (*answer.symptoms, *answer.findings)]
-        parts += [tag("ul", _remedy(answer.question, here))] if answer.question else []
+        parts += [tag("ul", _remedy_markup(answer.question, here))] if answer.question else []
     rows = machine_rows(here, hide=() if here.gpus else {"gpu"})  # that none was found is not said where nobody looked
     parts += [
         tag("h2", say("The computer")),
@@ -246,7 +246,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     return web_page(title, POLICY, SHEET, joined(parts))
 
 
-def _remedy(remedy: Remedy, machine: Machine) -> Markup:
+def _remedy_markup(remedy: Remedy, machine: Machine) -> Markup:
     """Return a fix: its sentence, what to type, and how to see that it worked."""
     parts: list[Markup] = []
     for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.terminal import columns, indent, pieces, printing, unbroken
+from assistant.cli.terminal import columns, convert_print_errors, find_unbroken, indent, split_line
 from assistant.host.process import shell_for
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
@@ -82,11 +82,11 @@ class Terminal(Console):
         if folds and self.is_terminal and len(objects) == 1 and isinstance(objects[0], Text):
             for line in objects[0].split("\n", allow_blank=True):
                 margin = " " * indent(line.plain, self.width)
-                for number, (start, end) in enumerate(pieces(line.plain, self.width)):
+                for number, (start, end) in enumerate(split_line(line.plain, self.width)):
                     part = Text(margin if number else "", style=line.style) + line[start:end]
                     self.print(part, folds=False, **options)
             return
-        with printing():
+        with convert_print_errors():
             super().print(*objects, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
@@ -115,7 +115,7 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]],
     texts = [names, *([cell.plain for cell in row] for row in cells)]
     natural = sum(max(map(columns, column)) + 4 for column in zip(*texts, strict=True))
     narrow = console.is_terminal and natural > console.width
-    widths = layout(texts, console.width - 2 * len(filled)) if narrow else None
+    widths = column_widths(texts, console.width - 2 * len(filled)) if narrow else None
     if narrow and widths is None:
         _draw_one_by_one(names, cells, numbers=numbers)
     elif cells:
@@ -129,15 +129,17 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]],
         console.print(table)
 
 
-def layout(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return the widths of a table's columns that break no word, where `width` columns are there for all of them.
+def column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Return the widths of a table's columns that break no word, together at most `width`; None if there are none.
 
-    None where they would not do: the rows are better read one below the other.
+    Cells of up to `SHORT` columns stay in one line, too.
     """
 
     def least_of(cell: str) -> int:
         """Return the columns of a cell that stays in one line, else of its longest word."""
-        return columns(cell) if columns(cell) <= SHORT else max(columns(word[0].strip()) for word in unbroken(cell))
+        return (
+            columns(cell) if columns(cell) <= SHORT else max(columns(word[0].strip()) for word in find_unbroken(cell))
+        )
 
     table = list(zip(*rows, strict=True))
     natural = [max(map(columns, cells)) for cells in table]
@@ -150,7 +152,7 @@ def layout(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
 
 
 def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: bool) -> None:
-    """Print each row by itself: short cells behind the first one, where they speak for themselves, the others below."""
+    """Print each row by itself: short cells behind the first one (not with `numbers`), others below, with headings."""
     for first, *others in rows:
         short = [not numbers and columns(cell.plain) <= SHORT for cell in others]
         behind = [cell for cell, fits in zip(others, short, strict=True) if cell.plain and fits]
@@ -163,12 +165,12 @@ def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, nu
 def draw_command(command: str | Sequence[str], margin: str = "    ", style: str = "dim") -> None:
     """Print a command, words as the shell takes them; on a narrow terminal in lines that can be copied."""
     command = command if isinstance(command, str) else command_line(command, shell_for())
-    for line in folded_command(command, console.width - len(margin)) if console.is_terminal else [command]:
+    for line in fold_command(command, console.width - len(margin)) if console.is_terminal else [command]:
         console.print(Text(margin + line, style=style), folds=False)
 
 
-def folded_command(command: str, width: int) -> Iterator[str]:
-    """Yield the lines of a command that is to be copied: each but the last ends as the shell wants it.
+def fold_command(command: str, width: int) -> Iterator[str]:
+    """Yield the lines of a command folded to a width, each but the last ending with a backslash.
 
     Windows has two shells that differ in this; there a command stays one line.
     """
@@ -289,7 +291,7 @@ def draw_diagnoses(
 
 
 def draw_unknown(answer: Unexplained) -> None:
-    """Say that the cause is not known, what is told, what is wrong anyway, what to find out, and how to ask others."""
+    """Print that the cause is not known, the symptoms, findings of the machine, a next step, and how to ask others."""
     draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
@@ -300,7 +302,7 @@ def draw_unknown(answer: Unexplained) -> None:
 
 
 def draw_detected(state: State) -> None:
-    """Print what was detected, in a line, and what is wrong."""
+    """Print what was detected, in a line, and all findings of the setup; nothing before detection."""
     if state.detection:
         machine = state.detection.machine
         gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
@@ -379,7 +381,7 @@ def draw_verified(state: State) -> None:
 
 
 def draw_diagnosed(state: State) -> None:
-    """Print the causes, and how many problems there are."""
+    """Print the causes, and how many findings are problems."""
     draw_causes(state)
     worth = sum(finding.wrong for finding in state.findings)
     text = render(ngettext("{count} problem found, see above", "{count} problems found, see above", worth))
@@ -402,7 +404,7 @@ def draw_exported(state: State) -> None:
 
 
 def draw_next(state: State, *, offline: bool) -> None:
-    """Print what to type now: in this terminal, and for JupyterLab, which the assistant may have to fetch first."""
+    """Print what to type now, here and for JupyterLab; nothing unless the environment was verified as usable."""
     from assistant.export import terminal_line  # noqa: PLC0415 - only an installation needs it
 
     made, report, plan = state.environment, state.report, state.plan

@@ -19,11 +19,11 @@ from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import EnvironmentFolder, Sources, Tools
 from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
-from assistant.model.shell import quoted
-from assistant.session.answers import of_environment, of_environments
-from assistant.session.environments import compared, looked, repaired, surveyed, undone
+from assistant.model.shell import quote
+from assistant.session.answers import environment_answer, environments_answer
+from assistant.session.environments import carry_out_repair, check_picked, run_survey, undo_last_change, work_out_repair
 from assistant.session.state import State, Surveyed
-from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, kept_for_undo, megabytes
+from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, megabytes, undo_notice
 
 
 @click.command()
@@ -58,13 +58,13 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
     if sum(map(bool, (check, mend, undo, to_forget, prune or remove))) > 1:
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
     if prune or remove or to_forget:
-        _free(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
+        _delete(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
     elif every or check or mend or undo:
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
-        _visit(work, {looked: check, compared: mend, undone: undo}, yes=yes, as_json=as_json)
+        _run_task(work, {check_picked: check, work_out_repair: mend, undo_last_change: undo}, yes=yes, as_json=as_json)
     else:
         host = LiveHost()
-        found = [one for made in EnvironmentFolder.all_made() if (one := made.describe(host))]
+        found = [one for made in EnvironmentFolder.list_made() if (one := made.describe(host))]
         if as_json:
             echo_json(found)
         elif not found:
@@ -84,11 +84,11 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
                 echo(f"  {one.name}: {one.path}{kernels}")
 
 
-def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
+def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
     freed = None
     if prune or to_forget:
-        freed = Sources.delete_downloads() if prune else EnvironmentFolder.at(to_forget).forget_last_change()
+        freed = Sources.delete_downloads() if prune else EnvironmentFolder.at(to_forget).delete_previous_state()
     if remove and not (yes or ask(_("Remove {name} and all that is in it?", name=remove), default=False, err=True)):
         raise Cancelled(_("Nothing was removed."))
     removed = None
@@ -105,14 +105,14 @@ def _free(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool)
         echo(say("Removed {path}.", path=removed))
 
 
-def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
-    """List the environments, or do what is asked for with one of them."""
-    visit, path = next(((visit, path) for visit, path in asked.items() if path), (surveyed, ""))
+def _run_task(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
+    """List the environments, or run the first task that has a path; ask before a repair is carried out."""
+    visit, path = next(((visit, path) for visit, path in asked.items() if path), (run_survey, ""))
     state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
     def run(visit: Callable[[State, Tools], Surveyed]) -> State:
         """Return the state after a visit."""
-        with work.shown(takes_back=visit in {undone, repaired}):
+        with work.show_progress(takes_back=visit in {undo_last_change, carry_out_repair}):
             found = visit(state, work.tools)
         return state.with_environments(survey=found.survey, repair=found.repair)
 
@@ -122,11 +122,11 @@ def _visit(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, 
             draw_repair(repair)
         if not yes and not ask(_("Change these packages now?"), default=False, err=True):
             raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
-        state = run(repaired)
+        state = run(carry_out_repair)
     survey = state.environments.survey or Survey()
-    summary = survey.of(state.environments.picked)
+    summary = survey.summary_at(state.environments.picked)
     if as_json:
-        echo_json(of_environment(summary, survey, repair) if summary else of_environments(survey))
+        echo_json(environment_answer(summary, survey, repair) if summary else environments_answer(survey))
     elif summary:
         draw_findings(survey.notes)
         draw_environment(summary)
@@ -143,9 +143,9 @@ SIGNS = {
 
 
 def draw_environments(survey: Survey) -> None:
-    """Print three lines for each environment: its name and what it holds, where it is, how it stands."""
+    """Print three lines for each environment: its name and contents, its path, its state."""
     for one in survey.environments:
-        _draw_one(one)
+        _draw_summary(one)
         draw_line(f"    {one.state}", "" if one.light is Light.GOOD else SIGNS[one.light][1])
     if not survey.environments:
         draw_line(_("No environments were found; `assistant setup` makes one."))
@@ -155,7 +155,7 @@ def draw_environments(survey: Survey) -> None:
 
 def draw_environment(environment: EnvironmentSummary) -> None:
     """Print all that is known of an environment, with what would fix it."""
-    _draw_one(environment)
+    _draw_summary(environment)
     if environment.size is not None:
         draw_line(_("    {size} MB on disk", size=environment.size // 10**6), "dim")
     if environment.findings:
@@ -163,8 +163,8 @@ def draw_environment(environment: EnvironmentSummary) -> None:
     else:
         draw_line(f"    {environment.state}")
     if environment.undo:
-        text = _("`assistant envs --undo {path}` undoes its last change.", path=quoted(environment.path))
-        draw_line(f"    {text} {kept_for_undo(environment.undo)}", "dim")
+        text = _("`assistant envs --undo {path}` undoes its last change.", path=quote(environment.path))
+        draw_line(f"    {text} {undo_notice(environment.undo)}", "dim")
 
 
 def draw_repair(repair: Repair) -> None:
@@ -181,7 +181,7 @@ def draw_repair(repair: Repair) -> None:
         console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
-def _draw_one(environment: EnvironmentSummary) -> None:
+def _draw_summary(environment: EnvironmentSummary) -> None:
     """Print what an environment is and holds, and where it is."""
     sign, style = SIGNS[environment.light]
     holds = [render(environment.keeper)]

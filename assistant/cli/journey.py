@@ -30,7 +30,7 @@ from assistant.model.plan import KERNEL_TARGET, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.shell import command_line
 from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, blockers, reduce
-from assistant.session.session import TAKE_BACK, failed, perform
+from assistant.session.session import TAKE_BACK, failure_action, perform_task
 from assistant.session.state import Phase, Planned, State, Task
 from assistant.session.steps import TITLES
 from assistant.session.store import Store
@@ -62,10 +62,10 @@ def refuse_blocked(state: State, task: Task) -> None:
 
 
 def with_own_python(request: Request, target: str, host: Host) -> Request:
-    """Ask for the Python of the environment that stands at a target, which keeps it; a request's own comes first."""
+    """Return the request with the Python of an existing target, unless it names one, or ours is the same."""
     if request.python or target in {"", KERNEL_TARGET}:
         return request
-    environment, own = EnvironmentFolder.of_target(target, host), str(host.facts("platform").get("python", ""))
+    environment, own = EnvironmentFolder.from_target(target, host), str(host.facts("platform").get("python", ""))
     minor = Site.ask(environment.path, host).minor if environment.exists else ""
     return replace(request, python=minor) if minor and not own.startswith(f"{minor}.") else request
 
@@ -119,7 +119,7 @@ class Work:
         self.bar.show(self.store.logged(event))
 
     @contextmanager
-    def shown(self, *, takes_back: bool = False) -> Iterator[None]:
+    def show_progress(self, *, takes_back: bool = False) -> Iterator[None]:
         """Show the bar while a step works; with `takes_back`, Ctrl-C asks it to stop and take back what it began."""
         with self.bar, on_interrupt(self.cancel.signal) if takes_back else nullcontext():
             yield
@@ -166,13 +166,13 @@ class Journey:
             try:
                 self._run(task)
             except KeyboardInterrupt as error:
-                raise KeyboardInterrupt(stopped(self.state)) from error
+                raise KeyboardInterrupt(interruption(self.state)) from error
             except AssistantError as error:
                 if self._work.cancel:
                     raise KeyboardInterrupt(error) from error
                 raise
             if self._work.cancel:
-                raise KeyboardInterrupt(stopped(self.state))
+                raise KeyboardInterrupt(interruption(self.state))
             if not self._quiet and (draw_done := draw.OF_TASK.get(task.value)):
                 draw_done(self.state)
         return self.state
@@ -190,10 +190,10 @@ class Journey:
         failure: AssistantError | None = None
         end: Finished | Failed
         try:
-            with self._work.shown(takes_back=task in TAKE_BACK):
-                end = perform(task, self.state, dataclasses.replace(self._work.tools, sink=hear))
+            with self._work.show_progress(takes_back=task in TAKE_BACK):
+                end = perform_task(task, self.state, dataclasses.replace(self._work.tools, sink=hear))
         except AssistantError as error:
-            failure, end = error, failed(task, error)
+            failure, end = error, failure_action(task, error)
         self.state = reduce(reduce(self.state, Reported(events=tuple(events))), end)
         if failure is None:
             if self.state.environment and self.state.plan and (fault := self._work.store.save(self.state)):
@@ -211,7 +211,7 @@ class Journey:
         return self.run(Task.PLAN)
 
     def take(self, plan: Plan) -> None:
-        """Go on with a plan that was made elsewhere."""
+        """Set a plan that was made elsewhere as the chosen one."""
         planning = Planning(choice=plan, plans=(plan,))
         self.state = replace(self.state, planned=Planned(planning=planning))
 
@@ -239,8 +239,8 @@ def refuse_failed(state: State) -> None:
         raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report say which, and why."))
 
 
-def stopped(state: State) -> Cancelled:
-    """Return what an interrupted installation has left, and how that is removed."""
+def interruption(state: State) -> Cancelled:
+    """Return the error for an interruption: nothing was changed, or the environment stays, and how to remove it."""
     made, preview = state.environment, state.preview
     if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
         return Cancelled(_("Stopped before anything was changed."))

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from assistant.cli.terminal import echo
-from assistant.host.extras import require
-from assistant.host.files import private_folder, read_plain, user_data, user_state, write_whole
+from assistant.host.extras import require_extra
+from assistant.host.files import make_private_folder, read_regular, user_data, user_state, write_atomically
 from assistant.host.process import replace_process
 from assistant.i18n import _, say
-from assistant.model.errors import AssistantError, BadInput, unwritable
+from assistant.model.errors import AssistantError, BadInput, unwritable_error
 from assistant.model.record import Record, from_json, to_json
 
 PACKAGE = Path(__file__).parents[1]
@@ -36,41 +36,41 @@ class _Given(Record, frozen=True):
     folders: dict[str, dict[str, _Copy]] = {}
 
 
-def originals() -> Path:
+def notebooks_folder() -> Path:
     """Return the folder of the notebooks: inside the package in an installed wheel, beside it in a checkout."""
     inside = PACKAGE / "notebooks"
     return inside if inside.is_dir() else PACKAGE.parent / "notebooks"
 
 
 def put_copies(folder: Path) -> dict[str, str]:
-    """Put every notebook into a folder; answer the newest copy of each by its name, such as "setup.ipynb".
+    """Put every notebook into a folder; return the newest copy's name there by the original's, such as "setup.ipynb".
 
     A copy that its user has not changed is renewed. One that was changed stays, and an original that is newer than it
     goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
     try:
-        before = from_json(read_plain(notes), _Given, notes.name)
+        before = from_json(read_regular(notes), _Given, notes.name)
     except (OSError, AssistantError):
         before = _Given()
     given = before.folders.get(str(folder), {})
     try:
         now = {
-            name: _put(folder, name, original.read_bytes(), given.get(name))
-            for original in sorted(originals().rglob("*.ipynb"))
+            name: _put_copy(folder, name, original.read_bytes(), given.get(name))
+            for original in sorted(notebooks_folder().rglob("*.ipynb"))
             if ".ipynb_checkpoints" not in original.parts
-            for name in [original.relative_to(originals()).as_posix()]
+            for name in [original.relative_to(notebooks_folder()).as_posix()]
         }
     except OSError as error:
-        raise unwritable(error.filename or folder, error) from error
+        raise unwritable_error(error.filename or folder, error) from error
     with suppress(OSError):  # without it a copy counts as changed, and nothing is lost
         after = _Given(folders={**before.folders, str(folder): now})
-        write_whole(private_folder(notes.parent) / notes.name, to_json(after), private=True)
+        write_atomically(make_private_folder(notes.parent) / notes.name, to_json(after), private=True)
     return {name: copy.file for name, copy in now.items()}
 
 
-def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
-    """Have one notebook in the folder, as its user made it or as it came."""
+def _put_copy(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
+    """Write a notebook unless its copy is current; beside a copy that its user changed, under another name."""
     original = hashlib.sha256(data).hexdigest()
     place, number = folder / (given.file if given else name), 1
     if given and given.sha256 == original and place.exists():
@@ -80,14 +80,14 @@ def _put(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
         place = (folder / name).with_stem(f"{Path(name).stem}-{number}")
     if there != original:
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, data)
+        write_atomically(place, data)
     return _Copy(file=place.relative_to(folder).as_posix(), sha256=original)
 
 
 def _sha256(path: Path) -> str | None:
-    """Hash a file; None where nothing is."""
+    """Return a file's SHA-256; None if there is no file."""
     try:
-        return hashlib.sha256(read_plain(path, LARGEST, follow=True)).hexdigest()
+        return hashlib.sha256(read_regular(path, LARGEST, follow=True)).hexdigest()
     except FileNotFoundError:
         return None
 
@@ -107,7 +107,7 @@ WORKSPACE = "pytorch"  # a user's own JupyterLab remembers tabs of other folders
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
     """Open the guided setup in JupyterLab. Further arguments go to `jupyter lab`."""
-    require("lab")
+    require_extra("lab")
     place = Path(folder).expanduser().absolute() if folder else user_data() / "notebooks"
     for hides in (place / "assistant.py", place / "labs" / "assistant.py"):
         if hides.exists():

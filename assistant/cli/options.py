@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from assistant.catalog.bundles import bundle_of
+from assistant.catalog.bundles import find_bundle
 from assistant.cli.terminal import Option, read_file
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
@@ -20,33 +20,33 @@ from assistant.model.record import Record
 from assistant.model.requirement import check_requirement
 
 
-def only_one(**options: object) -> None:
-    """Refuse options of which each says where the same thing comes from."""
+def refuse_several(**options: object) -> None:
+    """Raise `UsageError` if more than one of the options is set."""
     given = [f"--{name}" for name, value in options.items() if value]
     if len(given) > 1:
         raise click.UsageError(say("{options} cannot be combined; use only one of them.", options=", ".join(given)))
 
 
-def together(*options: Option) -> Option:
-    """Make one decorator of several options, listed by `--help` in this order."""
+def combine(*options: Option) -> Option:
+    """Return one decorator for several options, listed by `--help` in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def each(check: Callable[[str], str]) -> Callable[..., Any]:
-    """Check an option's value, or each of its values, as it is read; no value is not checked."""
+def check_each(check: Callable[[str], str]) -> Callable[..., Any]:
+    """Return a click callback that replaces an option's value, or each of several, by `check` of it; "" stays."""
     return lambda _context, _option, value: (
         (value and check(value)) if isinstance(value, str) else tuple(map(check, value))
     )
 
 
-def _folder(name: str) -> str:
-    """Take a page's address as it is, and a folder only when it is there."""
+def _check_folder(name: str) -> str:
+    """Return an address or an existing folder unchanged; raise `BadInput` for a folder that does not exist."""
     if "://" not in name and not Path(name).expanduser().is_dir():
         raise BadInput(_("{folder} is not a folder.", folder=name), hint=_("Name the folder that holds the wheels."))
     return name
 
 
-request_options = together(
+request_options = combine(
     click.option(
         "--backend",
         type=click.Choice([backend.value for backend in Backend]),
@@ -57,7 +57,7 @@ request_options = together(
         "pins",
         multiple=True,
         metavar="REQ",
-        callback=each(check_requirement),
+        callback=check_each(check_requirement),
         help="A requirement that must hold, such as torch==2.6.0; may be given several times.",
     ),
     click.option("--nightly", is_flag=True, help="Take last night's build of torch instead of a release."),
@@ -67,7 +67,7 @@ request_options = together(
         "bundle",
         default="",
         metavar="NAME",
-        callback=each(lambda name: bundle_of(name).key),
+        callback=check_each(lambda name: find_bundle(name).key),
         help="What it is for: minimal, course, images, audio, language, or a recipe (see `assistant recipes list`).",
     ),
 )
@@ -77,7 +77,7 @@ trust_index_option = click.option(
     metavar="URL",
     help="Trust this index, which the project names.",
 )
-project_options = together(
+project_options = combine(
     click.option(
         "-r",
         "--requirements",
@@ -99,16 +99,16 @@ find_links_option = click.option(
     "--find-links",
     multiple=True,
     metavar="DIR",
-    callback=each(_folder),
+    callback=check_each(_check_folder),
     help="Also look for wheels in this folder; may be given several times.",
 )
 offline_option = click.option("--offline", is_flag=True, help="Use only caches and local folders.")
-source_options = together(
+source_options = combine(
     click.option(
         "--index-url",
         default="",
         metavar="URL",
-        callback=each(Sources.check_index_url),
+        callback=check_each(Sources.check_index_url),
         help="Take torch from this index.",
     ),
     find_links_option,
@@ -119,8 +119,8 @@ source_options = together(
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 
 
-def request_of(options: dict[str, Any]) -> Request:
-    """Take what `request_options` have read out of a command's options."""
+def pop_request(options: dict[str, Any]) -> Request:
+    """Remove the values of `request_options` from a command's options, and return them as a request."""
     backend = options.pop("backend")
     rest = {name: options.pop(name) for name in ("pins", "python", "nightly", "bundle")}
     return Request(backend=Backend(backend) if backend else None, **rest)
@@ -136,10 +136,10 @@ def with_projects(
     names, extras = options.pop("projects"), options.pop("extras")
     if not names:
         return request, None
-    from assistant.session.planning import project_reader  # noqa: PLC0415 - most commands name no project
+    from assistant.session.planning import load_project_reader  # noqa: PLC0415 - most commands name no project
 
     own = Sources(LiveHost(), index_url=options.get("index_url", ""), find_links=options.get("find_links", ())).trusted
     named = (read_file(name) if name == "-" else name for name in names)
-    reader = project_reader()
+    reader = load_project_reader()
     project = reader.read_project(*named, extras=extras, trusted=(*trusted, *own))
     return reader.agreed(request, project, **how), project

@@ -11,9 +11,9 @@ import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.options import (
-    only_one,
+    pop_request,
     project_options,
-    request_of,
+    refuse_several,
     request_options,
     source_options,
     trust_index_option,
@@ -22,7 +22,7 @@ from assistant.cli.options import (
 from assistant.cli.terminal import (
     echo,
     echo_json,
-    host_of,
+    find_host,
     json_option,
     print_answers,
     read_lines,
@@ -39,9 +39,9 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import plain_requirement
-from assistant.plan import PlanInputs, explain, kind_of, make_plans, nothing_fits
-from assistant.session.answers import of_planning
-from assistant.session.planning import decided
+from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
+from assistant.session.answers import plans_answer
+from assistant.session.planning import plan_request
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
@@ -88,15 +88,17 @@ def plan_tools(options: Mapping[str, Any]) -> Tools:
     return Tools(host, Sources(host, **options), tell, CancelToken())
 
 
-def plan_each(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
-    """Print a plan for each line of a file; machines of one kind are planned once."""
+def print_plans(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
+    """Print a line of JSON for each machine of a file; equal ones are planned once."""
 
     @lru_cache(maxsize=_KINDS)
     def of_kind(text: str) -> Planning:
         brief = read_brief(text, say("This line"))
-        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools)
+        return plan_request(PlanInputs(brief, catalog, brief.asked(request)), tools)
 
-    print_answers(read_lines(file), lambda line: of_kind(to_json(kind_of(read_brief(line, say("This line"))))))
+    print_answers(
+        read_lines(file), lambda line: of_kind(to_json(without_unused_facts(read_brief(line, say("This line")))))
+    )
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
@@ -132,14 +134,14 @@ def plan(
     **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
 ) -> None:
     """Choose what to install, and say why."""
-    only_one(machine=machine, machines=machines, replay=replay)
-    request, catalog = request_of(options), load_catalog()
+    refuse_several(machine=machine, machines=machines, replay=replay)
+    request, catalog = pop_request(options), load_catalog()
     how = {"all_taken": True, "quiet": as_json or bool(machines)}
     request, project = with_projects(request, options, options.pop("trust_index"), **how)
 
     tools = plan_tools(options)
     if machines:
-        plan_each(machines, catalog, request, tools)
+        print_plans(machines, catalog, request, tools)
         return
     here: Machine
     if machine:
@@ -148,12 +150,12 @@ def plan(
     else:
         from assistant.detect import detect  # noqa: PLC0415 - a machine that is given need not be looked at
 
-        here = detect(host_of(replay)).machine
-    planning = decided(PlanInputs(here, catalog, request), tools)
+        here = detect(find_host(replay)).machine
+    planning = plan_request(PlanInputs(here, catalog, request), tools)
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        echo_json(of_planning(planning, here, project, why=why))
+        echo_json(plans_answer(planning, here, project, why=why))
     else:
         from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 

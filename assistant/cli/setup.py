@@ -11,12 +11,12 @@ from assistant import verify as verification
 from assistant.cli.draw import draw_preview, draw_verified
 from assistant.cli.journey import Journey, Work, parse_target, refuse_failed, target_option, with_own_python
 from assistant.cli.options import (
+    combine,
     dry_run_option,
+    pop_request,
     project_options,
-    request_of,
     request_options,
     source_options,
-    together,
     trust_index_option,
     with_projects,
 )
@@ -28,11 +28,11 @@ from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.model.report import Level
 from assistant.session.actions import with_report
-from assistant.session.answers import of_preview, of_setup
+from assistant.session.answers import preview_answer, setup_answer
 from assistant.session.state import State, Task, required
-from assistant.session.store import last_setup, setup_of
+from assistant.session.store import load_last_setup, state_for_environment
 
-agreement_options = together(
+agreement_options = combine(
     yes_option(help="Answer yes to every question."),
     click.option(
         "--with-cuda-libraries",
@@ -55,10 +55,10 @@ agreement_options = together(
 @json_option
 def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
     """Set up PyTorch: detect, plan, install, verify, diagnose, export."""
-    journey = _prepared(target, folder, options, quiet=as_json, asks=not yes)
+    journey = _prepare(target, folder, options, quiet=as_json, asks=not yes)
     journey.install(Task.DIAGNOSE, Task.EXPORT, yes=yes)
     if as_json:
-        echo_json(of_setup(journey.state))
+        echo_json(setup_answer(journey.state))
     refuse_failed(journey.state)
 
 
@@ -73,14 +73,14 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
 def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
     """Install the plan into a new environment or an existing one, and verify it."""
     aim = "" if target == "new" else target
-    journey = _prepared(aim, "", options, quiet=as_json, asks=not yes, dry_run=dry_run)
+    journey = _prepare(aim, "", options, quiet=as_json, asks=not yes, dry_run=dry_run)
     preview = journey.state.preview
     if not dry_run:
         journey.install(yes=yes)
     elif not as_json and preview:
         draw_preview(preview)
     if as_json:
-        echo_json(of_preview(preview) if dry_run else journey.state.environment)
+        echo_json(preview_answer(preview) if dry_run else journey.state.environment)
 
 
 @click.command()
@@ -96,7 +96,7 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: 
 @json_option
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
-    state = setup_of(Path(target).expanduser().absolute()) if target else last_setup()
+    state = state_for_environment(Path(target).expanduser().absolute()) if target else load_last_setup()
     environment, plan = required(state.environment), state.plan
     if not (device or plan):
         raise BadInput(
@@ -105,7 +105,7 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
         )
     work = Work(quiet=as_json)
     level: Level = "full" if full else "quick"
-    with work.shown():
+    with work.show_progress():
         report = verification.run(environment, plan, device=device, level=level, sink=work.hear, cancel=work.cancel)
     state = with_report(state, report)
     if plan:  # what is exported next is what was verified last
@@ -117,13 +117,13 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     refuse_failed(state)
 
 
-def _prepared(
+def _prepare(
     target: str, folder: str, options: dict[str, Any], *, quiet: bool, asks: bool, dry_run: bool = False
 ) -> Journey:
-    """Detect, plan and resolve the packages; a dry run asks for no consent."""
+    """Return a journey that has detected, planned and resolved the packages; a dry run asks no question."""
     host = LiveHost()
     how = {"asks": asks and not dry_run, "all_taken": dry_run, "quiet": quiet}
-    request, _project = with_projects(request_of(options), options, options["trust_index"], **how)
+    request, _project = with_projects(pop_request(options), options, options["trust_index"], **how)
     request = replace(with_own_python(request, target, host), cuda_libraries=options.pop("with_cuda"))
     trust = options.pop("trust_index")
     state = State().with_choices(target=target, folder=folder, request=request, keep=options.pop("keep"))

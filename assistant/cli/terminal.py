@@ -20,14 +20,14 @@ from typing import Any, cast
 import click
 
 from assistant.host.base import Host, ReplayHost
-from assistant.host.files import write_named
+from assistant.host.files import write_to_path
 from assistant.host.live import LiveHost
 from assistant.host.recording import read_recording
-from assistant.host.streams import forget_typed
+from assistant.host.streams import discard_typed
 from assistant.i18n import Text, _, render, say
 from assistant.machines import load, shipped
-from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable, unwritable
-from assistant.model.record import Record, to_json, with_words
+from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable_error, unwritable_error
+from assistant.model.record import Record, render_messages, to_json
 from assistant.model.visible import visible
 from assistant.parsers.decode import text_lines, text_pieces
 
@@ -48,7 +48,7 @@ replay_option = click.option(
 
 
 def yes_option(*, help: str) -> Option:  # noqa: A002 - as `click.option` has it
-    """Make the option that agrees beforehand; `help` says to what."""
+    """Return the option `--yes` with a help text."""
     return click.option("--yes", is_flag=True, help=help)
 
 
@@ -61,7 +61,7 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
             with Path(name).open("rb") as file:
                 data = file.read(limit + 1)
     except OSError as error:
-        raise unreadable(name, error) from error
+        raise unreadable_error(name, error) from error
     if len(data) > limit:
         file_name = say("Standard input") if name == "-" else name
         text = _("{file} is longer than {limit} MB.", file=file_name, limit=limit // 10**6)
@@ -85,7 +85,7 @@ def read_lines(name: str) -> Iterator[str]:
         with nullcontext(cast("io.BufferedReader", sys.stdin.buffer)) if name == "-" else Path(name).open("rb") as file:
             yield from text_lines(file)
     except OSError as error:
-        raise unreadable(name, error) from error
+        raise unreadable_error(name, error) from error
     except BadInput as error:
         text = _("{file} cannot be read: {reason}.", file=name, reason=error.message)
         raise BadInput(text, hint=error.hint) from error
@@ -94,12 +94,12 @@ def read_lines(name: str) -> Iterator[str]:
 def write_file(name: str, text: str) -> None:
     """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
     try:
-        write_named(Path(name), visible(text))
+        write_to_path(Path(name), visible(text))
     except OSError as error:
-        raise unwritable(name, error) from error
+        raise unwritable_error(name, error) from error
 
 
-def host_of(replay: str | None) -> Host:
+def find_host(replay: str | None) -> Host:
     """Return the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
     if replay is None:
         return LiveHost()
@@ -113,18 +113,18 @@ def columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else not unicodedata.combining(sign) for sign in text)
 
 
-def unbroken(text: str) -> Iterator[re.Match[str]]:
+def find_unbroken(text: str) -> Iterator[re.Match[str]]:
     """Yield what stays in one line, with the blanks in front of it: words, and characters that are two columns wide."""
     return re.finditer(_UNBROKEN, text)  # compiled, for 10 ms, where a terminal shows it
 
 
-def pieces(text: str, width: int) -> list[tuple[int, int]]:
+def split_line(text: str, width: int) -> list[tuple[int, int]]:
     """Return the places in a line, from and to, that fit into `width` columns each; all but the first are indented.
 
     What is unbroken and longer than a line, such as an address to be pressed or copied, stays as long as it is.
     """
     found, start, end, room = list[tuple[int, int]](), 0, 0, width
-    for word in unbroken(text):
+    for word in find_unbroken(text):
         if end > start and columns(text[start : word.end()]) > room:
             found.append((start, end))
             start, room = word.end() - len(word[0].lstrip()), width - indent(text, width)
@@ -133,15 +133,15 @@ def pieces(text: str, width: int) -> list[tuple[int, int]]:
 
 
 def indent(text: str, width: int) -> int:
-    """Return the columns by which the further lines of a text are set in."""
+    """Return the columns by which further lines are indented: those of a sign or number; 0 in a narrow terminal."""
     sign = _SIGN.match(text)
     return columns(sign[0]) if sign and width - columns(sign[0]) >= LEAST else 0
 
 
-def folded(text: str, width: int) -> Iterator[str]:
+def fold_lines(text: str, width: int) -> Iterator[str]:
     """Yield the lines that each line of a text becomes in a terminal of so many columns."""
     for line in text.split("\n"):
-        for number, (start, end) in enumerate(pieces(line, width)):
+        for number, (start, end) in enumerate(split_line(line, width)):
             yield " " * (indent(line, width) if number else 0) + line[start:end]
 
 
@@ -150,13 +150,13 @@ def echo(text: Text = "", *, err: bool = False) -> None:
     shown = visible(render(text))
     stream = sys.stderr if err else sys.stdout
     if stream and stream.isatty():
-        shown = "\n".join(folded(shown, shutil.get_terminal_size().columns))
-    with printing():
+        shown = "\n".join(fold_lines(shown, shutil.get_terminal_size().columns))
+    with convert_print_errors():
         click.echo(shown, err=err)
 
 
-def unwritten(reason: str) -> WorkFailed:
-    """Return the failure of an answer that could not be printed whole."""
+def unwritten_error(reason: str) -> WorkFailed:
+    """Return the error for output that could not be written."""
     return WorkFailed(
         _("The answer could not be written: {reason}.", reason=reason),
         hint=_("Make room where it goes, or send it elsewhere."),
@@ -164,14 +164,14 @@ def unwritten(reason: str) -> WorkFailed:
 
 
 @contextmanager
-def printing() -> Iterator[None]:
-    """Turn the failure of what prints, such as a full disk, into its sentence."""
+def convert_print_errors() -> Iterator[None]:
+    """Raise `WorkFailed` for an `OSError` while printing, such as a full disk; a closed pipe is raised as it is."""
     try:
         yield
     except BrokenPipeError:
         raise  # nobody reads any more
     except OSError as error:
-        raise unwritten(error.strerror or str(error)) from error
+        raise unwritten_error(error.strerror or str(error)) from error
 
 
 def echo_json(value: object, *, indent: int = 2) -> None:
@@ -179,8 +179,8 @@ def echo_json(value: object, *, indent: int = 2) -> None:
 
     It is ASCII: whatever code page the pipe has, the reader gets the same values.
     """
-    text = to_json(with_words(value), indent=indent)
-    with printing():
+    text = to_json(render_messages(value), indent=indent)
+    with convert_print_errors():
         click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
@@ -202,7 +202,7 @@ def print_answers(batch: Iterable[str], answer: Callable[[str], object]) -> None
 
 def ask(question: Text, *, default: bool, err: bool = False) -> bool:
     """Ask a question and return whether the answer is yes; what was typed before it was asked does not count."""
-    forget_typed()
+    discard_typed()
     asked = f"{visible(render(question))} [{'Y/n' if default else 'y/N'}]"
     while True:
         answer = click.prompt(asked, default="", show_default=False, err=err).strip().lower()
@@ -215,7 +215,7 @@ def ask(question: Text, *, default: bool, err: bool = False) -> bool:
 
 def choose(question: Text, count: int) -> int | None:
     """Ask for a number from 1 to `count` and return it; None for Enter alone. What was typed before does not count."""
-    forget_typed()
+    discard_typed()
     asked = f"{visible(render(question))} [1–{count}]"
     while answer := click.prompt(asked, default="", show_default=False).strip():
         if answer.isdecimal() and 1 <= int(answer) <= count:

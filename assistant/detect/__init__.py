@@ -1,7 +1,7 @@
 """The first step: what machine is this? Probes ask the host, parsers read the answers, one `Machine` comes out."""
 
-from assistant.detect.common import broken_kernels
-from assistant.detect.overrides import Fact, check_fact, facts_to_set, overridden
+from assistant.detect.common import find_broken_kernels
+from assistant.detect.overrides import Fact, check_fact, facts_to_set, override_facts
 from assistant.detect.run import detect
 from assistant.model.machine import Detection
 

@@ -1,4 +1,4 @@
-"""The notes in which all probes say what they saw, one list of GPUs made of them, and probes that all systems share."""
+"""The notes that all probes fill, the list of GPUs that is made of them, and the probes that all systems share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec.structs
 
 from assistant.catalog.identity import identify, identify_name
-from assistant.catalog.names import idle_adapter, patterns, vendor_of
+from assistant.catalog.names import find_idle_adapter, patterns, vendor_of
 from assistant.host.base import Host
 from assistant.host.files import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _
@@ -25,23 +25,23 @@ MOST_GPUS = 64  # more than any machine; a hostile report could list millions
 
 
 def clean(text: str) -> str:
-    """Make text from outside one line of bounded length without anything hidden."""
+    """Return external text as one line of at most 1000 characters without hidden ones."""
     return one_line(text[:LIMIT])
 
 
 def private(text: str) -> str:
-    """Clean a text that is kept as evidence, and take out what must not leave this machine."""
+    """Return a text for evidence: redacted, on one line, of at most 1000 characters."""
     return clean(redact(text[: 4 * LIMIT]))
 
 
-def _cleaned(value: object) -> object:
+def _clean_texts(value: object) -> object:
     if isinstance(value, dict):
-        return {clean(name): _cleaned(item) for name, item in value.items()}
+        return {clean(name): _clean_texts(item) for name, item in value.items()}
     return clean(value) if isinstance(value, str) else value
 
 
 class Sighting(Record, frozen=True):
-    """One GPU as one source saw it; `bus` (`0000:01:00.0`) ties sightings of the same card together."""
+    """One GPU as one source reports it; sightings with the same `bus` (`0000:01:00.0`) are of one GPU."""
 
     gpu: Gpu
     source: str
@@ -50,7 +50,7 @@ class Sighting(Record, frozen=True):
 
 
 class Notes:
-    """Facts are named as in `Machine`; the first probe in the list that reports a fact decides it."""
+    """What probes report: facts, named as in `Machine`, of which the first value stays; GPUs, evidence, findings."""
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
@@ -59,47 +59,47 @@ class Notes:
         self.findings: list[Finding] = []
 
     def fact(self, name: str, value: object, source: str) -> None:
-        """Note a fact; None means that the source did not tell, and of packages those are added that no other told."""
+        """Record a fact unless it has a value already, or `value` is None; of dicts, add the keys that are missing."""
         before = self.facts.get(name)
         if isinstance(before, dict) and isinstance(value, dict):
             value = {**value, **before} if value.keys() - before.keys() else None
         elif name in self.facts:
             value = None
         if value is not None:
-            self.facts[name] = _cleaned(value)
+            self.facts[name] = _clean_texts(value)
             self.evidence.append(Evidence(fact=name, source=source))
 
     def looked(self, fact: str, source: str, text: str) -> None:
-        """Note that a source was read and what it said where that is not a value: "none there"."""
+        """Record as evidence what a source says about a fact that is no value for it, such as that there is none."""
         self.evidence.append(Evidence(fact=fact, source=source, text=private(text)))
 
     def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
-        """Note a GPU that a source saw."""
+        """Record a GPU as a source reports it, with cleaned texts; ignore those after the 64th."""
         if len(self.gpus) >= MOST_GPUS:
             return
-        texts = {name: _cleaned(getattr(gpu, name)) for name in ("name", "driver")}
+        texts = {name: _clean_texts(getattr(gpu, name)) for name in ("name", "driver")}
         gpu = msgspec.structs.replace(gpu, **texts)
         self.gpus.append(Sighting(gpu=gpu, source=source, bus=bus, revision=revision))
 
     def devices(self, devices: Iterable[Device], source: str) -> None:
-        """Note the GPUs that a tool reports."""
+        """Record the GPUs that a tool reports."""
         for device in devices:
             self.gpu(device.gpu, source, bus=device.bus)
 
     def inform(self, key: str, text: Text, *evidence: str, severity: Severity = Severity.INFO) -> None:
-        """Note something worth reporting that nothing has to be done about."""
+        """Record a finding without a remedy."""
         self.findings.append(Finding(key=key, severity=severity, text=text, evidence=tuple(map(private, evidence))))
 
     def warn(
         self, key: str, text: Text, fix: Text, *commands: str, evidence: str = "", severity: Severity = Severity.WARNING
     ) -> None:
-        """Note what is wrong, what to do, and the commands that do it; `evidence` is what a tool said of it."""
+        """Record a finding with a remedy: what to do (`fix`), with its commands; `evidence` is a tool's text on it."""
         remedies = (Remedy(text=fix, commands=commands),)
         said = tuple(map(private, filter(None, (evidence,))))
         self.findings.append(Finding(key=key, severity=severity, text=text, evidence=said, remedies=remedies))
 
     def text_of(self, source: str, answer: Answer) -> str:
-        """Return an answer's text; note that a source exists but did not answer, which "missing" does not say."""
+        """Return an answer's text; record a finding if it was denied, timed out or failed, but not if it is missing."""
         reasons = {"denied": _("access denied"), "timeout": _("no answer in time"), "failed": _("it failed")}
         if reason := reasons.get(answer.status):
             text = _(
@@ -112,16 +112,16 @@ class Notes:
 FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")
 
 
-def merge(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
-    """Unite sightings of the same card, discrete cards first, else in the order of the bus; evidence goes to notes."""
+def merge_sightings(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
+    """Return one GPU for all sightings of it: discrete ones first, else as first seen; add their evidence to notes."""
     cards: list[list[Sighting]] = []
     for sighting in sightings:
-        same = next((card for card in cards if _same(card, sighting)), None)
+        same = next((card for card in cards if _is_same_gpu(card, sighting)), None)
         if same is None:
             cards.append([sighting])
         else:
             same.append(sighting)
-    united = sorted(map(_united, cards), key=lambda pair: bool(pair[0].integrated))
+    united = sorted(map(_merge_gpu, cards), key=lambda pair: bool(pair[0].integrated))
     for index, (_gpu, sources) in enumerate(united):
         notes.evidence.extend(
             Evidence(fact=f"gpus[{index}].{field}", source=source) for field, source in sources.items()
@@ -129,8 +129,11 @@ def merge(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu, _sources in united)
 
 
-def _same(card: list[Sighting], new: Sighting) -> bool:
-    """Return whether a sighting is of this card: by bus address, else the first of its kind that this source lacks."""
+def _is_same_gpu(card: list[Sighting], new: Sighting) -> bool:
+    """Return whether a sighting may be of the GPU of others: by bus, else by vendor, PCI id, gfx and NVIDIA's name.
+
+    It is not if its source is among theirs: a source lists each GPU once.
+    """
     if any(seen.source == new.source for seen in card):
         return False
     buses = {seen.bus for seen in card if seen.bus}
@@ -147,8 +150,8 @@ def _same(card: list[Sighting], new: Sighting) -> bool:
     return True
 
 
-def _united(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
-    """Take each field from the first source that has it, then from the catalogue, by PCI id or else by exact name."""
+def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
+    """Return a GPU, each field from the first sighting that has it or else the catalogue, and the source of each."""
     revision = next((seen.revision for seen in card if seen.revision), None)
     by_id = (identify(seen.gpu.pci_id, revision) for seen in card if seen.gpu.pci_id)
     by_name = (identify_name(seen.gpu.vendor, seen.gpu.name) for seen in card if seen.gpu.name)
@@ -165,9 +168,9 @@ def _united(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
     return Gpu(vendor=vendor, **found), sources  # type: ignore[arg-type]  # each value came out of a Gpu
 
 
-def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
+def reason_not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
     """Return why an adapter does not count as a GPU, as one sentence; "" for one that does."""
-    idle = idle_adapter(pci_id)
+    idle = find_idle_adapter(pci_id)
     if idle and idle.kind == "console":
         text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
         return text.format(name=name or idle.maker, pci_id=pci_id)
@@ -191,12 +194,12 @@ def note_adapter(
     revision: str | None = None,
     reason: Text = "",
 ) -> bool:
-    """Note an adapter as a GPU, or as a finding that says why it is none; return whether it is one.
+    """Record an adapter as a GPU, or a finding that says why it is none; return whether it is one.
 
-    `kind` is its PCI class and subclass, `reason` what else speaks against it. A driver that is numbered as Windows
-    does it gives NVIDIA's own number as a fact.
+    `kind` is its PCI class and subclass; a `reason` rules it out. An NVIDIA driver's number is recorded as a fact, that
+    of Windows (32.0.15.6094) as NVIDIA's own (560.94).
     """
-    reason = not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason
+    reason = reason_not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason
     if reason:
         notes.inform("adapter-skipped", reason, *((source,) if bus else ()))
         return False
@@ -272,9 +275,9 @@ def environment(host: Host, notes: Notes) -> None:
 
 
 def packages(host: Host, notes: Notes) -> None:
-    """Note which packages of PyTorch's family are installed for this Python already.
+    """Record the packages of PyTorch's family that are installed for this Python.
 
-    What start.py put into the assistant's own environment is no answer, unless the user put torch there.
+    Those of the assistant's own environment are ignored, unless the user installed torch there.
     """
     versions = {name: str(version) for name, version in sorted(host.facts("packages").items())}
     own = OWN_ENVIRONMENTS in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
@@ -282,7 +285,7 @@ def packages(host: Host, notes: Notes) -> None:
         notes.fact("packages", versions or None, "installed packages")
 
 
-def broken_kernels(host: Host) -> tuple[Finding, ...]:
+def find_broken_kernels(host: Host) -> tuple[Finding, ...]:
     """Return a finding for each Jupyter kernel that cannot start now."""
     notes = Notes()
     kernels(host, notes)
@@ -290,9 +293,9 @@ def broken_kernels(host: Host) -> tuple[Finding, ...]:
 
 
 def kernels(host: Host, notes: Notes) -> None:
-    """Note which Jupyter kernels start another Python than this one, and which start none at all.
+    """Record findings: one on Jupyter kernels of other Pythons, and one for each whose program is missing.
 
-    Those that the assistant made (`torch-cpu-2.13.0`) are no news.
+    Working kernels that the assistant made (`torch-cpu-2.13.0`) are left out.
     """
     here = str(host.facts("platform").get("executable", ""))
     elsewhere = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.identity import identify
-from assistant.catalog.names import idle_adapter
-from assistant.detect.common import Notes, not_a_gpu, note_adapter
+from assistant.catalog.names import find_idle_adapter
+from assistant.detect.common import Notes, note_adapter, reason_not_a_gpu
 from assistant.detect.windows import DISPLAY, REGISTRY, VERSION
 from assistant.host.base import Host
 from assistant.i18n import _
@@ -77,7 +77,7 @@ def adapters(host: Host, notes: Notes) -> None:
         notes.looked("gpus", PCI, "no display or accelerator device")
     in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
     for device in devices:
-        idle = idle_adapter(device.pci_id)
+        idle = find_idle_adapter(device.pci_id)
         if not (in_wsl and idle and idle.maker == "Microsoft"):
             source = f"{PCI}/{device.bus}"
             gpu = Gpu(vendor=device.vendor, pci_id=device.pci_id, driver=device.driver)
@@ -176,7 +176,8 @@ def wsl(host: Host, notes: Notes) -> None:
         found = windows.adapter(windows.reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text))
         if found is None:  # the entries are numbered without gaps
             return
-        reason = "" if found.gpu.pci_id else not_a_gpu("1414", name=found.gpu.name)  # Microsoft's own has no PCI id
+        # Microsoft's own adapter has no PCI id.
+        reason = "" if found.gpu.pci_id else reason_not_a_gpu("1414", name=found.gpu.name)
         if not reason and not shared:
             reason = _("Windows has {name}, but shares no GPU with this WSL.", name=found.gpu.name)
         note_adapter(found.gpu, REGISTRY, notes, reason=reason)
@@ -214,7 +215,7 @@ NODES = "/sys/class/kfd/kfd/topology/nodes"
 
 
 def _amd_on_bus(host: Host) -> list[linux.PciDevice]:
-    """Return the AMD devices that the current kernel driver serves, or could serve."""
+    """Return the AMD devices on the PCI bus, but those that the old driver `radeon` serves."""
     return [device for device in _pci(host, Vendor.AMD) if device.driver != "radeon"]
 
 
@@ -253,12 +254,12 @@ def rocm(host: Host, notes: Notes) -> None:
 
 
 def amd_access(host: Host, notes: Notes) -> None:
-    """Note what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
+    """Record what prevents this user from using an AMD GPU: /dev/kfd is missing, or it or a render node is denied."""
     if not _amd_on_bus(host):
         return
     kfd = host.access("/dev/kfd")
     if kfd.status == "missing":
-        _kfd_missing(host, notes)
+        _note_missing_kfd(host, notes)
         return
     nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
     denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
@@ -269,7 +270,7 @@ def amd_access(host: Host, notes: Notes) -> None:
         notes.warn("kfd-permission", text, fix, "sudo usermod -aG render,video $USER", evidence=groups)
 
 
-def _kfd_missing(host: Host, notes: Notes) -> None:
+def _note_missing_kfd(host: Host, notes: Notes) -> None:
     """Note why /dev/kfd is missing: this container was not given it, or the kernel's driver is not loaded."""
     if any(host.link(path) for path in CONTAINER_FILES):
         notes.warn(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.common import Notes, not_a_gpu
+from assistant.detect.common import Notes, reason_not_a_gpu
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.apple import profiler_json
@@ -38,5 +38,5 @@ def gpus(host: Host, notes: Notes) -> None:
         return
     answer = host.run("system_profiler", "-json", "SPDisplaysDataType")
     for gpu in profiler_json(notes.text_of("system_profiler", answer)) or ():
-        if not not_a_gpu(gpu.pci_id or "", name=gpu.name):
+        if not reason_not_a_gpu(gpu.pci_id or "", name=gpu.name):
             notes.gpu(gpu, "system_profiler")

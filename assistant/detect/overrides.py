@@ -1,4 +1,4 @@
-"""Facts that the user sets by hand: which there are, what fits each, and how they win over what was found."""
+"""Facts that the user sets by hand: which there are, their valid values, and how they override detected ones."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def check_fact(name: str, value: str) -> None:
         )
 
 
-def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
-    """Set facts by name: `nvidia_driver`, `gpus[0].gfx` (or `gpus.0.gfx`), `env.NAME`, `packages.NAME`.
+def override_facts(detection: Detection, overrides: Mapping[str, str]) -> Detection:
+    """Return a detection with facts set by name: `nvidia_driver`, `gpus[0].gfx` or `gpus.0.gfx`, `env.NAME`, and so on.
 
     "" makes a fact unknown. Raises `BadInput` for a fact that does not exist or a value that does not fit it.
     """

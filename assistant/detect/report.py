@@ -1,4 +1,4 @@
-"""Reads what users paste: reports of tools, alone, together or inside other text, and what is said in passing."""
+"""Reads what users paste: reports of tools, one or several or inside other text, and what prose mentions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from assistant.parsers.amd import rocm_smi, rocminfo
 from assistant.parsers.apple import system_profiler
 from assistant.parsers.cards import Reading
 from assistant.parsers.collect_env import collect_env
-from assistant.parsers.decode import without_colours, without_entities
+from assistant.parsers.decode import decode_entities, remove_colours
 from assistant.parsers.linux import lspci
-from assistant.parsers.mentioned import mentioned, rocm_said
+from assistant.parsers.mentioned import mentioned, read_mentioned_rocm
 from assistant.parsers.nvidia import nvidia_smi, smi_list, smi_query
 from assistant.parsers.windows import dxdiag
 
@@ -32,17 +32,18 @@ _BRIEF = 2 * 10**5  # characters (chosen): what is said in passing further down 
 
 
 def read_report(text: str) -> Detection:
-    """Read every report that the text holds into one machine; findings say what was read and what stays unknown.
+    """Return one machine from all reports in a text; findings say what was read and what stays unknown.
 
-    What is said in passing fills what no report tells. Raises `BadInput` where nothing of a machine can be read.
+    The output of `assistant detect --json` counts alone; else what prose mentions fills what no report has. Raises
+    `BadInput` if nothing of a machine can be read.
     """
-    if own := _own(text):
-        return _summed_up(Detection(machine=own), [OWN])
+    if own := _read_own_json(text):
+        return _add_summary(Detection(machine=own), [OWN])
     notes = Notes()
-    plain = _as_printed(text)
+    plain = _undo_pasting(text)
     read = _note_reports(plain, notes)
-    said = note_said(plain[:_BRIEF], notes)
-    _conclude(notes)
+    said = note_mentioned(plain[:_BRIEF], notes)
+    _infer_facts(notes)
     packages = notes.facts.get("packages")
     # Two packages, or PyTorch by its tag: nobody writes that of a build that is not there.
     builds = isinstance(packages, dict) and ("+" in packages.get("torch", "") or len(packages) > 1)
@@ -51,11 +52,11 @@ def read_report(text: str) -> Detection:
             _("No known report was found in the text."),
             hint=_("Paste the output of: {tools}.", tools=(*READERS, OWN)),
         )
-    return _summed_up(united([notes]), read or said)
+    return _add_summary(united([notes]), read or said)
 
 
-def _own(text: str) -> Machine | None:
-    """Read what `assistant detect --json` printed, whatever stands around it."""
+def _read_own_json(text: str) -> Machine | None:
+    """Return the machine that `assistant detect --json` printed into a text; None for any other text."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or not re.match(r'\{\s*"(?:schema|os|machine|gpus)"', text[start : start + 200]):
         return None
@@ -66,8 +67,8 @@ def _own(text: str) -> Machine | None:
     return found if found != Machine() else None
 
 
-def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
-    """Put before the findings what was read and what stays unknown."""
+def _add_summary(found: Detection, read: Iterable[str]) -> Detection:
+    """Return a detection with findings put first on which reports were read and which facts stay unknown."""
     summary, tools = Notes(), tuple(name for name in read if name in READERS or name == OWN)
     if tools:
         summary.inform("report-read", _("Read: {tools}.", tools=tools), severity=Severity.OK)
@@ -81,8 +82,8 @@ def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
 
 
-def _conclude(notes: Notes) -> None:
-    """Note what facts imply: a driver's number and a GPU their system, PyTorch's version its ROCm."""
+def _infer_facts(notes: Notes) -> None:
+    """Record what other facts imply: the system, by NVIDIA's driver or an Apple GPU; no WSL; ROCm, by torch's tag."""
     parts = str(notes.facts.get("nvidia_driver", "")).count(".")
     notes.fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
     apple = any(seen.gpu.vendor is Vendor.APPLE for seen in notes.gpus)
@@ -98,19 +99,19 @@ _MARKS = {0xA0: " ", 0xFF1A: ":", 0xFF08: "(", 0xFF09: ")", 0xFF0C: ","}  # of w
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
 
-def _as_printed(text: str) -> str:
-    """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
+def _undo_pasting(text: str) -> str:
+    """Return a pasted text as it was printed: without HTML, colours, quote marks and other systems' line ends."""
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
-    text = _at_the_left(without_entities(text))
+    text = _dedent(decode_entities(text))
     text = text if text.isascii() else text.translate(_MARKS)
-    text = without_colours(text).replace("%2B", "+")
+    text = remove_colours(text).replace("%2B", "+")
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = re.sub(r"\n>(?!>> ) ?", "\n", text)  # not Python's prompt
-    return _at_the_left(text[1:])
+    return _dedent(text[1:])
 
 
-def _at_the_left(text: str) -> str:
+def _dedent(text: str) -> str:
     return dedent(text) if text[:1] in {" ", "\t"} else text
 
 
@@ -133,7 +134,7 @@ _REPEATED = {
 
 
 def _note_reports(text: str, notes: Notes) -> list[str]:
-    """Note what the reports in a text say; return the names of those that are there."""
+    """Record the facts and GPUs of the reports in a text; return the names of the tools that printed them."""
     read = []
     for name, reader in READERS.items():
         reading = reader(text)
@@ -154,14 +155,14 @@ def _note_reports(text: str, notes: Notes) -> list[str]:
 _SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
 
 
-def note_said(text: str, notes: Notes) -> set[str]:
-    """Note what a text says by a prompt, a path or in words; return the names of these facts.
+def note_mentioned(text: str, notes: Notes) -> set[str]:
+    """Record what a text mentions in a prompt, a path or prose; return the names of these facts.
 
-    GPUs count only where no report names any.
+    GPUs are recorded only if no report gave any.
     """
     said = mentioned(text.lower())
     found = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
-    if rocm := rocm_said(text.lower()):
+    if rocm := read_mentioned_rocm(text.lower()):
         found["rocm_version"] = rocm
     for name, value in found.items():
         notes.fact(name, value, "text")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from assistant.detect import common, linux, macos, nvidia, windows
-from assistant.detect.common import Notes, Sighting, merge
-from assistant.detect.overrides import overridden
+from assistant.detect.common import Notes, Sighting, merge_sightings
+from assistant.detect.overrides import override_facts
 from assistant.host.base import Host, RecordingHost
-from assistant.host.process import each_within
+from assistant.host.process import run_within
 from assistant.i18n import _
 from assistant.model.machine import Detection, Machine
 
@@ -75,13 +75,13 @@ def detect(
     except Exception:  # noqa: BLE001 - an answer in no known form names no system; the probe that reads it says so
         system = ""
     probes = tuple(probe for probe in (*COMMON, *PROBES.get(system, ())) if judging or probe not in JUDGING)
-    return overridden(united(_all_notes(asked, probes, limit)), overrides or {})
+    return override_facts(united(_all_notes(asked, probes, limit)), overrides or {})
 
 
 def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
     """Run every probe in a thread of its own; one that is late is left behind with a finding in its place."""
     work = partial(_noted, host=host)
-    found = {probe: work(probe) for probe in probes} if host.replayed else each_within(work, probes, limit)
+    found = {probe: work(probe) for probe in probes} if host.replayed else run_within(work, probes, limit)
     for probe in probes:
         if probe not in found:
             text = _("The probe “{name}” did not answer in time; its facts are unknown.", name=probe.__name__)
@@ -110,6 +110,6 @@ def united(all_notes: Iterable[Notes]) -> Detection:
         together.facts = notes.facts | together.facts
         together.evidence += (item for item in notes.evidence if item.fact not in before)
         together.findings += notes.findings
-    gpus = merge(seen, together)
+    gpus = merge_sightings(seen, together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]
     return Detection(machine=machine, findings=tuple(together.findings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog.names import vendor_of
-from assistant.detect.common import Notes, not_a_gpu, note_adapter
+from assistant.detect.common import Notes, note_adapter, reason_not_a_gpu
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Severity
@@ -49,7 +49,7 @@ def memory(host: Host, notes: Notes) -> None:
     notes.fact("memory_gb", round(total / 2**30, 1) if isinstance(total, int) else None, "system")
 
 
-def _present(host: Host) -> list[dict[str, object]] | None:
+def _hardware_adapters(host: Host) -> list[dict[str, object]] | None:
     """Return DXGI's hardware adapters; None when DXGI could not be asked."""
     adapters = host.facts("dxgi").get("adapters")
     if not isinstance(adapters, list):
@@ -59,7 +59,7 @@ def _present(host: Host) -> list[dict[str, object]] | None:
 
 def adapters(host: Host, notes: Notes) -> None:
     """Note each display adapter of the registry that is present; DXGI tells which entries are of cards long gone."""
-    answer, present = host.registry(DISPLAY), _present(host)
+    answer, present = host.registry(DISPLAY), _hardware_adapters(host)
     there = {adapter.get("pci_id") for adapter in present or ()}
     notes.text_of(REGISTRY, answer)
     entries = [found for found in map(windows.adapter, _entries(host, DISPLAY)) if found]
@@ -85,9 +85,9 @@ _OWN_MEMORY = 2**29
 
 def direct3d(host: Host, notes: Notes) -> None:
     """Note memory and Direct3D 12 level of each adapter that is present, and DirectML's own version."""
-    for adapter in _present(host) or ():
+    for adapter in _hardware_adapters(host) or ():
         pci_id = str(adapter.get("pci_id"))
-        if not_a_gpu(pci_id, name=str(adapter.get("name", ""))):
+        if reason_not_a_gpu(pci_id, name=str(adapter.get("name", ""))):
             continue
         size = adapter.get("memory")
         vram = round(size / 2**30, 1) if isinstance(size, int) and size > _OWN_MEMORY else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from assistant.catalog import number
-from assistant.catalog.companions import companion
+from assistant.catalog.companions import find_companion
 from assistant.diagnose.builds import (
     LibraryFile,
     Missing,
@@ -312,7 +312,7 @@ def _argument_causes(context: LogContext) -> Iterator[Cause]:
 
 def _loses_names(package: str) -> bool:
     """Return whether a distribution is a companion of torch, or one whose releases differ in their names."""
-    return package in plain_table("libraries.toml")["generations"] or companion(package) is not None
+    return package in plain_table("libraries.toml")["generations"] or find_companion(package) is not None
 
 
 def _missing_name_causes(context: LogContext, at: int, package: str, name: str) -> Iterator[Cause]:

@@ -32,7 +32,7 @@ from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
-from assistant.parsers.mentioned import replaced_torch
+from assistant.parsers.mentioned import find_replaced_torch
 from assistant.privacy import redact
 
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
@@ -371,7 +371,7 @@ def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 
 def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
-    removed, present = replaced_torch(log.text) or ("", "")
+    removed, present = find_replaced_torch(log.text) or ("", "")
     plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
     fails = present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)
     if not removed or not fails or _AS_WANTED.search(log.text):

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
-from assistant.catalog.companions import known_names
+from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index import installer_tables
@@ -20,7 +20,7 @@ from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
-from assistant.model.shell import taken_by_both
+from assistant.model.shell import run_by_both_shells
 
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
 # set to a mirror, goes before --index-url.
@@ -240,7 +240,7 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter, tool))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter, tool))
     if "\\" in interpreter.python:
-        commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
+        commands, check = tuple(map(run_by_both_shells, commands)), tuple(map(run_by_both_shells, check))
     if tool and tool.sync and any(line.startswith(_adding(tool)) for line in commands):  # it exchanges what is there
         commands = tuple(line for line in commands if "pip uninstall" not in line)
     if not any(map(_CHANGES.search, commands)) and commands == remedy.commands:
@@ -398,7 +398,7 @@ def distributions_in(command: str) -> Iterator[str]:
 
 def listed_distributions() -> frozenset[str]:
     """Return the canonical names of the distributions that the catalogue and this room's tables know."""
-    return _listed_in_tables() | known_names()
+    return _listed_in_tables() | all_names()
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import Companion, carried_by_torch_index, companion, known_names, version_ranges
+from assistant.catalog.companions import Companion, all_names, carried_by_torch_index, find_companion, version_ranges
 from assistant.diagnose.log import Log, died_at
 from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
@@ -95,7 +95,7 @@ class LogContext:
     @cached_property
     def versions(self) -> dict[str, str]:
         """The versions of packages, by name: those that are installed, else those that the text tells."""
-        companions = {*known_names(), "torch"}
+        companions = {*all_names(), "torch"}
         told_versions: dict[str, str] = {}
         for match in _VERSION.finditer(self.text):
             name = str(canonicalize_name(match[1]))
@@ -234,4 +234,4 @@ def versions_for_cuda(row: Companion | None, major: int) -> str:
 
 def companion_row(name: str) -> Companion | None:
     """Return the catalogue's row of a companion of torch; None for other packages and for ""."""
-    return companion(name) if name else None
+    return find_companion(name) if name else None

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from assistant.catalog import Number, TorchWheel, load_catalog, number
-from assistant.catalog.catalog import is_pypi, mirrors_pypi
-from assistant.catalog.companions import companion
+from assistant.catalog.catalog import is_pypi, is_pypi_mirror
+from assistant.catalog.companions import find_companion
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import compiled, table
@@ -116,7 +116,7 @@ def published_variants() -> frozenset[str]:
 def classify_address(url: str) -> Address:
     """Return what an address is; it is in lower case and without a final slash."""
     catalog, tables, tags = load_catalog(), installer_tables(), published_variants()
-    if is_pypi(url) or mirrors_pypi(url, catalog):
+    if is_pypi(url) or is_pypi_mirror(url, catalog):
         return Address("pypi")
     if url in {index.rstrip("/").lower() for index in catalog.amd_indexes.values()}:
         return Address("torch", "amd-index")
@@ -251,7 +251,7 @@ def builds(package: str) -> tuple[Build, ...]:
         return tuple(Build(row.version, "", name, row.pythons) for row in rows for name in USUAL[:2])
     if tags_by_platform := [row.pythons for row in catalog.rows("torch.basics") if row.package == package]:
         return tuple(Build("", "", platform, tags) for row in tags_by_platform for platform, tags in row.items())
-    row = companion(package)
+    row = find_companion(package)
     return tuple(Build("", "", platform, ()) for platform in row.platforms) if row and not row.only_source else ()
 
 

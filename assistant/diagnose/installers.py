@@ -12,8 +12,8 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog, number
-from assistant.catalog.catalog import mirrors_pypi
-from assistant.catalog.companions import known_names
+from assistant.catalog.catalog import is_pypi_mirror
+from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE
 from assistant.diagnose.index import (
     PYPI,
@@ -302,7 +302,7 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
 
 def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause with the right name if a package was renamed, is misspelt or has another one in conda."""
-    package, known = attempt.package, known_names() | CORE
+    package, known = attempt.package, all_names() | CORE
     if attempt.failure.conda:
         if package in {"torch", "pytorch-gpu"}:
             names = {"right": "pytorch", "channel": "conda-forge", "conda_name": "pytorch"}
@@ -487,14 +487,14 @@ def right_index(attempt: Attempt, variant: str = "") -> str:
 def _other_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if nothing was offered and nothing else explains it: a strange index, or a new Python."""
     package, python, catalog = attempt.package, attempt.python, load_catalog()
-    is_known = bool(attempt.rows) or package in OTHERS or package in known_names()
+    is_known = bool(attempt.rows) or package in OTHERS or package in all_names()
     if not attempt.may_offer_nothing or not is_known or pattern_of("network").search(attempt.text):
         return
     strange = attempt.index("mirror", "unknown")
     if strange and not attempt.index("pypi"):
         key = "mirror-without-files" if attempt.index("mirror") else "index-wrong"
         yield attempt.cause(key, index=strange, right=right_index(attempt))
-    mirror = next((url for url in attempt.indexes if mirrors_pypi(url, catalog)), "")
+    mirror = next((url for url in attempt.indexes if is_pypi_mirror(url, catalog)), "")
     if mirror and python and any(row.serves(python) for row in attempt.rows):
         yield attempt.cause("mirror-without-files", "symptom-and-fact", index=mirror, right=PYPI)
     if python:

@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 from assistant.diagnose.rules import literals, load_rules, plain_table
 from assistant.diagnose.words import Prose, written_by_person
 from assistant.model.machine import Machine
-from assistant.parsers.decode import text_pieces, tidied, without_entities
+from assistant.parsers.decode import decode_entities, normalize_text, text_pieces
 from assistant.parsers.mentioned import mentioned
 
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
@@ -82,7 +82,7 @@ class Log:
 
 def read_log(data: bytes | str) -> Log:
     """Return what a program printed as a log, a long one thinned; raise `BadInput` for a binary file."""
-    pieces = iter([tidied(data)]) if isinstance(data, str) else text_pieces(data)
+    pieces = iter([normalize_text(data)]) if isinstance(data, str) else text_pieces(data)
     if len(data) <= SHORT:
         return Log(enumerate(_shortened_lines("".join(pieces)), 1))
     return Log(_relevant_lines(pieces))
@@ -167,7 +167,7 @@ def normalized_text(text: str) -> str:
     """Return a text as rules search it: in lower case and English, with plain signs, without frames, as many lines."""
     lower = text.lower()
     lower = lower if lower.isascii() else lower.translate(_MARKS)
-    lower = _FRAME.sub("", without_entities(lower))
+    lower = _FRAME.sub("", decode_entities(lower))
     for translated, english in translations().items():
         lower = lower.replace(translated, english) if translated in lower else lower
     for pattern, usual in _variant_patterns().items():

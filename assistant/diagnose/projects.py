@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.companions import known_names
+from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE
 from assistant.diagnose.environments import Project, project_of_text
 from assistant.diagnose.facts import LogContext
@@ -82,7 +82,7 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
     takes_packages = words[1:2] == ["add"] or by_pip is not None
     taken = words[:head]
     for previous, word in pairwise(words[head - 1 :]):
-        is_package = word in known_names() | CORE or bool(set(word) & set("=<>[/\\@"))
+        is_package = word in all_names() | CORE or bool(set(word) & set("=<>[/\\@"))
         is_argument = word.startswith("-") or previous in _VALUED | _INDEX_OPTIONS
         if not (is_argument or (typed and (takes_packages or words[1] == "run")) or (takes_packages and is_package)):
             break

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import has_code, identified, load_catalog, number
-from assistant.catalog.companions import carried_by_torch_index, companion, known_names
-from assistant.catalog.launchers import Launcher, corrected, launchers, written
+from assistant.catalog import has_code, identify_gpu, load_catalog, number
+from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
+from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.builds import (
     compiler_command,
@@ -146,7 +146,7 @@ def _source_build_names(context: LogContext) -> dict[str, str]:
     """
     message = _REQUIRED.search(context.text)
     package = context.package_at(message.start(), message[2]) if message else ""
-    row = companion(package) if package else None
+    row = find_companion(package) if package else None
     if not message or message[1] != "glibc" or row is None or not row.compiler:
         return {}
     return {"built_here": source_of(package), "package": package}
@@ -179,7 +179,7 @@ def _onnxruntime_names(context: LogContext) -> dict[str, str]:
     `ort_eight` is the release that takes cuDNN 8 with CUDA 12, if a log names cuDNN 8.
     """
     major = max(context.cuda, default=0)
-    versions = versions_for_cuda(companion("onnxruntime-gpu"), major) if major else ""
+    versions = versions_for_cuda(find_companion("onnxruntime-gpu"), major) if major else ""
     names = {"ort": f"onnxruntime-gpu{versions}"}
     if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", context.text):  # noqa: PLR2004 - the feed is CUDA 12's
         names["ort_eight"] = plain_table("kits.toml")["onnxruntime_for_cudnn_8"]
@@ -235,7 +235,7 @@ def _amd_names(context: LogContext) -> dict[str, str]:
     used = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", context.text)
     gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in context.machine.gpus).lower()
     named_target = _TARGET.search(gpus) or _TARGET.search(context.text)
-    identities = filter(None, map(identified, context.machine.gpus))
+    identities = filter(None, map(identify_gpu, context.machine.gpus))
     by_identity = next((identity.gfx for identity in identities if identity.gfx), None)
     target = used[1] if used else named_target[0] if named_target else by_identity
     placeholders = {"gfx": target or "", "torch_here": context.torch}
@@ -320,7 +320,7 @@ def _unloadable_package(context: LogContext) -> dict[str, str]:
 def _only_compiled_package(context: LogContext) -> str:
     """Return the only package with compiled code that a text names; "" if it names none or several."""
     words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", context.text)}
-    packages = [name for name in known_names() & words if (row := companion(name)) and row.compiler]
+    packages = [name for name in all_names() & words if (row := find_companion(name)) and row.compiler]
     return packages[0] if len(packages) == 1 else ""
 
 
@@ -469,7 +469,7 @@ class Start(NamedTuple):
     keeper: Launcher | None
     text: str
 
-    def corrected(self, backend: Backend, system: str) -> tuple[Launch, ...]:
+    def corrected_launches(self, backend: Backend, system: str) -> tuple[Launch, ...]:
         """Return corrected launch arguments for the application, or for each known one if it is unknown.
 
         Applications that cannot use the backend, need no change, or have no command line on `system` ("linux", …) are
@@ -477,7 +477,7 @@ class Start(NamedTuple):
         """
         changes = []
         for launcher in [self.program] if self.program else launchers():
-            new = corrected(launcher, self.arguments, backend)
+            new = correct_arguments(launcher, self.arguments, backend)
             if new is None or system not in launcher.lines:
                 continue
             keeping = self.keeper or launcher
@@ -487,7 +487,7 @@ class Start(NamedTuple):
                 file=keeping.files.get(system, ""),
                 drop=tuple(word for word in given if word in launcher.choosing and word not in new),
                 add=tuple(word for word in new if word not in self.arguments),
-                line=(written(keeping, new, system) or "") if self.arguments else "",
+                line=(launch_line(keeping, new, system) or "") if self.arguments else "",
             )
             changes += [change] if change.drop or change.add or change.line else []
         return tuple(changes)

@@ -18,8 +18,8 @@ from msgspec import Meta
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from assistant.catalog import TorchWheel, has_code, identified, load_catalog, number
-from assistant.catalog.companions import sharing
+from assistant.catalog import TorchWheel, has_code, identify_gpu, load_catalog, number
+from assistant.catalog.companions import installed_of_clash
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
@@ -109,7 +109,7 @@ def _matches(value: object, pattern: str) -> bool:
 def installed_of(machine: Machine, names: list[str] | str) -> tuple[str, ...]:
     """Return the installed packages among `names`, or among those of the catalogue's clash that has the key `names`."""
     if isinstance(names, str):
-        return sharing(names, machine.packages)
+        return installed_of_clash(names, machine.packages)
     return tuple(name for name in names if name in machine.packages)
 
 
@@ -137,7 +137,7 @@ def _driver_fits(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 -
 def _code_fits(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
     """Return whether torch's build holds code for a GPU at least (or, for False, for none); None if that is unknown."""
     build = _installed_build(machine)
-    pairs = [(gpu, identified(gpu)) for gpu in machine.gpus]
+    pairs = [(gpu, identify_gpu(gpu)) for gpu in machine.gpus]
     if build and build.gfx:
         targets = {gpu.gfx or (identity.gfx if identity else None) for gpu, identity in pairs} - {None}
         return bool(targets & {*build.gfx}) == expected if targets else None

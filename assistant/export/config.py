@@ -15,7 +15,7 @@ from packaging.version import VERSION_PATTERN
 
 from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
-from assistant.host.process import quiet
+from assistant.host.process import telemetry_off
 from assistant.i18n import Message, Text, _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine
@@ -54,7 +54,7 @@ _Judged = tuple[str, str, bool, Text]  # where a text is, the text, whether it m
 
 def check_values(file: str, config: Config) -> None:
     """Raise `BadInput` naming `file` and the first value that is not of the plain form that this program writes."""
-    for place, value, fits, why in chain(_judged_words(config), _judged_packages(config), _judged_sources(config.plan)):
+    for place, value, fits, why in chain(_check_names(config), _check_packages(config), _check_sources(config.plan)):
         if not fits:
             raise BadInput(
                 _(
@@ -68,7 +68,7 @@ def check_values(file: str, config: Config) -> None:
             )
 
 
-def _judged_words(config: Config) -> Iterator[_Judged]:
+def _check_names(config: Config) -> Iterator[_Judged]:
     """Judge the names in a configuration; of paths one folder's name, and an interpreter inside of it, are fine."""
     plan, environment, folder = config.plan, config.environment, config.environment.path
     forms: tuple[tuple[str, re.Pattern[str], Iterable[str]], ...] = (
@@ -92,7 +92,7 @@ def _judged_words(config: Config) -> Iterator[_Judged]:
     yield "environment.python", environment.python, inside, _("it leads out of the environment")
 
 
-def _judged_packages(config: Config) -> Iterator[_Judged]:
+def _check_packages(config: Config) -> Iterator[_Judged]:
     """Judge what is said of packages: versions, names, hashes, and requirements that name no address of their own."""
     packages, plan = config.environment.packages, config.plan
     versions = {f"environment.packages.{name}": version for name, version in packages.items()}
@@ -112,7 +112,7 @@ def _judged_packages(config: Config) -> Iterator[_Judged]:
             yield f"plan.{place}", line, need is not None and not need.url, why
 
 
-def _judged_sources(plan: Plan) -> Iterator[_Judged]:
+def _check_sources(plan: Plan) -> Iterator[_Judged]:
     """Judge a plan's variables, and its addresses of packages: whether those are trusted is asked before their use."""
     indexes = () if plan.index_url is None else (plan.index_url,)
     for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
@@ -120,7 +120,7 @@ def _judged_sources(plan: Plan) -> Iterator[_Judged]:
             why = foreign_index_fault(url)
             yield f"plan.{place}", url, not why, why
     for name, value in plan.env.items():
-        ours = name in VARIABLES or quiet().get(name) == value
+        ours = name in VARIABLES or telemetry_off().get(name) == value
         yield f"plan.env.{name}", value, ours, _("no plan sets this variable")
         yield f"plan.env.{name}", value, bool(_VALUE.fullmatch(value)), _("such values can name files or commands")
 
@@ -148,7 +148,7 @@ class Config(Record, frozen=True, omit_defaults=False):
     schema: Literal[1] = 1
 
     def same_hardware(self, here: Machine) -> bool:
-        """Whether its lock fits a machine: the same system, processor and GPUs."""
+        """Return whether its lock fits a machine: the same system, processor and GPUs."""
         then = self.machine
         return (then.os, then.arch, _labels(then.gpus)) == (here.os, here.arch, _labels(here.gpus))
 
@@ -167,7 +167,7 @@ def config_text(setup: Setup) -> str:
         locked=len(setup.hashes),
         lock=hashlib.sha256(lock_text(setup).encode()).hexdigest() if setup.lock else "",
     )
-    plain = _without_none(to_plain(config))
+    plain = _drop_none(to_plain(config))
     return f"# {MARKER}: `assistant apply` rebuilds this setup, `assistant check` compares with it.\n" + toml_text(
         plain if isinstance(plain, dict) else {}
     )
@@ -223,12 +223,12 @@ def _toml(text: str, file: str) -> dict[str, object]:
     )
 
 
-def _without_none(value: object) -> object:
-    """Leave out what is None: TOML has no null, and None is the default of every such field."""
+def _drop_none(value: object) -> object:
+    """Return a value without keys that are None: TOML has no null, and None is the default of every such field."""
     if isinstance(value, dict):
-        return {key: _without_none(part) for key, part in value.items() if part is not None}
+        return {key: _drop_none(part) for key, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
-        return [_without_none(part) for part in value]
+        return [_drop_none(part) for part in value]
     return value
 
 
@@ -282,11 +282,11 @@ def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
         "WSL": (words[was.wsl], words[was.wsl if now.wsl is None else now.wsl]),
     }
     known = {name: values for name, values in system.items() if values[0] is not None}
-    return (*_changed("driver", drivers), *_changed("system", known), *_gpu_drift(was.gpus, now.gpus))
+    return (*_list_changes("driver", drivers), *_list_changes("system", known), *_gpu_drift(was.gpus, now.gpus))
 
 
 def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
-    """Compare what two plans install."""
+    """Return the differences between what two plans install."""
     facts = {
         "backend": (was.backend.value, now.backend.value),
         "variant": (was.variant, now.variant),
@@ -294,7 +294,7 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
         "python": (was.python, now.python),
         "index": (was.index_url or say("pip's own"), now.index_url or say("pip's own")),
     }
-    return _changed("plan", {**facts, **_by_name(was.env, now.env)})
+    return _list_changes("plan", {**facts, **_pair_by_name(was.env, now.env)})
 
 
 def package_drift(
@@ -304,9 +304,9 @@ def package_drift(
 
     pip is left out: it is a tool that users update as they please, and no part of a setup.
     """
-    versions = {name: pair for name, pair in _by_name(was, now).items() if name != "pip"}
-    digests = {name: (a[:_DIGITS], b[:_DIGITS]) for name, (a, b) in _by_name(*hashes).items() if a and b}
-    return (*_changed("package", versions), *_changed("file", digests))
+    versions = {name: pair for name, pair in _pair_by_name(was, now).items() if name != "pip"}
+    digests = {name: (a[:_DIGITS], b[:_DIGITS]) for name, (a, b) in _pair_by_name(*hashes).items() if a and b}
+    return (*_list_changes("package", versions), *_list_changes("file", digests))
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
@@ -318,19 +318,19 @@ def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
         for check in was.checks
         if check.status in RIGHT and check.key in ran and ran[check.key] not in RIGHT
     }
-    pythons = _changed("python", {"": python}) if all(python) else ()
-    return (*_changed("device", {"": (was.device, now.device)}), *pythons, *_changed("check", worse))
+    pythons = _list_changes("python", {"": python}) if all(python) else ()
+    return (*_list_changes("device", {"": (was.device, now.device)}), *pythons, *_list_changes("check", worse))
 
 
 _Values = tuple[str | None, str | None]  # then and now, None where there is none
 
 
-def _by_name(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, _Values]:
+def _pair_by_name(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, _Values]:
     """Return the values then and now of all names, in the order of the alphabet."""
     return {name: (was.get(name), now.get(name)) for name in sorted({*was, *now})}
 
 
-def _changed(kind: str, values: Mapping[str, _Values]) -> tuple[Drift, ...]:
+def _list_changes(kind: str, values: Mapping[str, _Values]) -> tuple[Drift, ...]:
     """Return a difference of this kind for each name whose value then is another now."""
     return tuple(Drift(kind=kind, name=name, was=was, now=now) for name, (was, now) in values.items() if was != now)
 

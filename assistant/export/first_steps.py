@@ -9,12 +9,12 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from assistant.export.setup import MARKER, filled
-from assistant.host.files import read_plain, write_whole
+from assistant.host.files import read_regular, write_atomically
 from assistant.i18n import say
-from assistant.model.errors import unwritable
+from assistant.model.errors import unwritable_error
 from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
-from assistant.model.shell import HERE, Shell, powershell_quoted, quoted, setting
+from assistant.model.shell import HERE, Shell, quote, quote_for_powershell, setting
 
 # Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
 # is closed: https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_execution_policies
@@ -31,13 +31,13 @@ def terminal_line(environment: Environment, plan: Plan, shell: Shell = HERE) -> 
     shell = Shell.POWERSHELL if shell is Shell.WINDOWS else shell
     folder = python.rpartition(separator)[0]
     script = {
-        Shell.SH: f"source {quoted(f'{folder}/activate', shell)}",
-        Shell.CMD: quoted(f"{folder}\\activate.bat", shell),
-        Shell.POWERSHELL: f"{ALLOW_SCRIPTS}; & {powershell_quoted(f'{folder}{separator}Activate.ps1')}",
+        Shell.SH: f"source {quote(f'{folder}/activate', shell)}",
+        Shell.CMD: quote(f"{folder}\\activate.bat", shell),
+        Shell.POWERSHELL: f"{ALLOW_SCRIPTS}; & {quote_for_powershell(f'{folder}{separator}Activate.ps1')}",
     }[shell]
     by_conda = (Path(environment.path) / "conda-meta").is_dir()
     if by_conda or folder.rpartition(separator)[2] not in {"bin", "Scripts"}:
-        script = f"conda activate {quoted(environment.path, shell)}"
+        script = f"conda activate {quote(environment.path, shell)}"
     lines = [setting(name, value, shell) for name, value in plan.env.items()]
     return (" && " if shell is Shell.CMD else "; ").join([*lines, script])
 
@@ -114,20 +114,20 @@ def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> 
     for path in (folder / f"{name}.ipynb" for name in names):
         if not path.exists():
             break
-        if _kernel_of(path) == (environment.kernel or _KERNEL):
+        if _read_kernel(path) == (environment.kernel or _KERNEL):
             return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(first_notebook(environment, plan), ensure_ascii=False, indent=1) + "\n")
+        write_atomically(path, json.dumps(first_notebook(environment, plan), ensure_ascii=False, indent=1) + "\n")
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     return path
 
 
-def _kernel_of(path: Path) -> str | None:
+def _read_kernel(path: Path) -> str | None:
     """Return the kernel that a notebook of ours asks for; None for anything else."""
     try:
-        metadata = json.loads(read_plain(path))["metadata"]
+        metadata = json.loads(read_regular(path))["metadata"]
         return str(metadata["kernelspec"]["name"]) if metadata.get("origin") == MARKER else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None

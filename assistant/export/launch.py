@@ -6,7 +6,7 @@ import re
 import shlex
 
 from assistant.catalog import carried_by_torch_index
-from assistant.catalog.launchers import Launcher, launchers, written
+from assistant.catalog.launchers import Launcher, launch_line, launchers
 from assistant.catalog.tables import Row, rows
 from assistant.export.packages import asked, requirements_text
 from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, runtime_text, variables
@@ -21,12 +21,12 @@ def variable_files(setup: Setup) -> dict[str, str]:
     """Write the variables as `.env`, and as a script to be dotted into PowerShell."""
     values = variables(setup).items()
     return {
-        ".env": "\n".join([f"# {MARKER}", *(f"{name}={_quoted(value)}" for name, value in values), ""]),
+        ".env": "\n".join([f"# {MARKER}", *(f"{name}={_quote_value(value)}" for name, value in values), ""]),
         "env.ps1": "\n".join([f"# {MARKER}", *(setting(*item, Shell.POWERSHELL) for item in values), ""]),
     }
 
 
-def _quoted(line: str) -> str:
+def _quote_value(line: str) -> str:
     """Quote only what needs it: `docker run --env-file` keeps quotes (https://github.com/docker/cli/issues/3630)."""
     if _PLAIN.fullmatch(line):
         return line
@@ -41,7 +41,7 @@ def container_files(setup: Setup) -> dict[str, str]:
 
     The container installs `requirements.txt` and prints which device `device.py` finds.
     """
-    row = _container_of(setup)
+    row = _find_container_row(setup)
     environment = {**row.env, **variables(setup)}
     settings = {
         "name": f"PyTorch {setup.plan.torch} ({setup.plan.variant})",
@@ -55,7 +55,7 @@ def container_files(setup: Setup) -> dict[str, str]:
         settings["hostRequirements"] = {"gpu": "optional"}
     dockerfile = filled(
         "Dockerfile",
-        {"docker": _docker_quoted},
+        {"docker": _quote_for_dockerfile},
         image=row.image.format(python=setup.plan.python),
         apt=row.apt,
         env=environment,
@@ -70,7 +70,7 @@ def container_files(setup: Setup) -> dict[str, str]:
     }
 
 
-def _container_of(setup: Setup) -> Row:
+def _find_container_row(setup: Setup) -> Row:
     """Return the row for this setup; raise `Unsuited` where no container reaches its device.
 
     `image` is the base ("{python}" is filled in), `apt` are drivers from Debian, `run` the options of `docker run` that
@@ -90,7 +90,7 @@ def _container_of(setup: Setup) -> Row:
     raise Unsuited(why, hint=_("Choose another format, such as requirements.txt."))
 
 
-def _docker_quoted(value: str) -> str:
+def _quote_for_dockerfile(value: str) -> str:
     """Quote a value for `ENV`, which expands `$` and reads backslashes within double quotes.
 
     https://docs.docker.com/reference/dockerfile/#environment-replacement
@@ -126,7 +126,7 @@ def launch_files(setup: Setup) -> dict[str, str]:
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
     """Return the file in which an application keeps its arguments, or else a script that starts it, by its path."""
-    named, line = launcher.files.get(system, ""), written(launcher, arguments, system) or ""
+    named, line = launcher.files.get(system, ""), launch_line(launcher, arguments, system) or ""
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
     kind = "bat" if system == "windows" else "sh"

@@ -14,9 +14,9 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.export.setup import MARKER, Setup, filled, toml_text, variables
-from assistant.host.pip_settings import for_pip
+from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import say
-from assistant.model.visible import spelled
+from assistant.model.visible import escape_hidden
 
 _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself while it runs
 
@@ -24,14 +24,14 @@ _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself wh
 def pinned_files(setup: Setup) -> dict[str, str]:
     """Write every package pinned: as requirements, as constraints and, where addresses and hashes are known, a lock."""
     note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
-    constraints = for_pip("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
+    constraints = with_coding_line("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
     files = {"requirements.txt": requirements_text(setup), "constraints.txt": constraints}
     return {**files, "pylock.toml": lock_text(setup)} if setup.lock else files
 
 
 def requirements_text(setup: Setup) -> str:
     """Write pins for `python -m pip install -r requirements.txt`."""
-    return for_pip("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
+    return with_coding_line("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
 
 
 def lines(setup: Setup) -> list[str]:
@@ -42,7 +42,7 @@ def lines(setup: Setup) -> list[str]:
 
 def lock_text(setup: Setup) -> str:
     """Return the lock (PEP 751) that the environment was installed from."""
-    return f"# {MARKER}\n{spelled(setup.lock, long=True)}"
+    return f"# {MARKER}\n{escape_hidden(setup.lock, long=True)}"
 
 
 def pins(setup: Setup) -> list[str]:

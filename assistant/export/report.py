@@ -9,7 +9,7 @@ from assistant.export.setup import Setup, filled
 from assistant.i18n import Message, render
 from assistant.model.record import replace, to_json
 from assistant.model.report import verdict
-from assistant.privacy import at_home
+from assistant.privacy import shorten_home
 from assistant.views import CHECK_HEADINGS, check_rows, folded, machine_rows, plan_rows, speed_lines
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
@@ -24,10 +24,10 @@ def report_text(setup: Setup) -> str:
     return filled(
         "report.md",
         {
-            "text": escaped,
+            "text": escape,
             "code": code,
-            "cell": lambda value: escaped(value) if isinstance(value, Message) else code(value),
-            "cells": lambda row: f"| {' | '.join(map(escaped, row))} |",
+            "cell": lambda value: escape(value) if isinstance(value, Message) else code(value),
+            "cells": lambda row: f"| {' | '.join(map(escape, row))} |",
         },
         setup=setup,
         plan=setup.plan,
@@ -49,7 +49,7 @@ def report_text(setup: Setup) -> str:
     )
 
 
-def escaped(value: object) -> str:
+def escape(value: object) -> str:
     """Escape a value for Markdown and HTML, on one line, so that it also fits a table cell."""
     entities = _line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", entities).replace("://", ":&#47;&#47;")  # no address from outside becomes a link
@@ -64,13 +64,13 @@ def code(value: object) -> str:
 
 
 def _line(value: object) -> str:
-    return " ".join(at_home(render(value) if isinstance(value, Message) else str(value)).split())
+    return " ".join(shorten_home(render(value) if isinstance(value, Message) else str(value)).split())
 
 
 def _shell_path(*parts: str) -> str:
     """Quote a path for bash and PowerShell alike; within quotes neither expands `~`, and both expand `$HOME`."""
     path = "/".join(part.replace("\\", "/").rstrip("/") for part in parts)
-    short = at_home(path)
+    short = shorten_home(path)
     if short.startswith("~"):
         return f'"$HOME{short[1:]}"'
     return f'"{path}"' if re.search(r"[^\w./:-]", path) else path

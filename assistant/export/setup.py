@@ -11,7 +11,7 @@ import tomli_w
 
 import assistant.runtime
 from assistant import __version__
-from assistant.host.process import quiet
+from assistant.host.process import telemetry_off
 from assistant.i18n import say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
@@ -19,7 +19,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report
-from assistant.model.visible import spelled
+from assistant.model.visible import escape_hidden
 from assistant.privacy import NOBODY, PrivateNames, redact
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -76,7 +76,7 @@ def variables(setup: Setup) -> dict[str, str]:
 
     Line breaks become spaces: no format of these has a way to write one.
     """
-    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
+    every = {**telemetry_off(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _VARIABLE.fullmatch(name)}
 
 
@@ -106,9 +106,9 @@ def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = Non
 
 def json_text(value: object, indent: int | None = None) -> str:
     """Encode as JSON with every hidden character escaped; YAML and Python read such strings alike."""
-    return spelled(json.dumps(value, ensure_ascii=False, indent=indent))
+    return escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def toml_text(value: Mapping[str, object]) -> str:
     """Encode as TOML with every hidden character escaped."""
-    return spelled(tomli_w.dumps(value), long=True)
+    return escape_hidden(tomli_w.dumps(value), long=True)

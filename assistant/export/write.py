@@ -16,7 +16,7 @@ from assistant.export.launch import container_files, launch_files, variable_file
 from assistant.export.packages import conda_text, pinned_files, pyproject_text
 from assistant.export.report import report_text
 from assistant.export.setup import MARKER, Setup, Unsuited, clean, filled, runtime_text
-from assistant.host.files import discard, draft, put_in_place, write_whole
+from assistant.host.files import discard, put_in_place, write_atomically, write_draft
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.visible import printable, visible
@@ -185,12 +185,12 @@ def write_all(
             undo.callback(_remove_empty, part)
         drafts: dict[Path, Path] = {}
         for path, content in contents.items():
-            drafts[path] = draft(path, methodcaller("write", content))
+            drafts[path] = write_draft(path, methodcaller("write", content))
             undo.callback(discard, drafts[path])
         for path, part in drafts.items():
             old = path.read_bytes() if path.is_file() and not path.is_symlink() else None
             put_in_place(part, path)
-            undo.callback(*((discard, path) if old is None else (write_whole, path, old)))
+            undo.callback(*((discard, path) if old is None else (write_atomically, path, old)))
         undo.pop_all()
     return tuple(contents)
 

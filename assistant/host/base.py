@@ -11,7 +11,7 @@ from assistant.model.machine import Answer, Exchange, Recording
 
 
 class Host(ABC):
-    """One machine that can be asked. No question ever raises; each has its own time limit."""
+    """A machine to which questions can be put. None of them raises; each has its own time limit."""
 
     replayed: bool = False
 
@@ -56,47 +56,47 @@ class Host(ABC):
         return self.ask("registry", key)
 
     def facts(self, kind: str, *arguments: str) -> dict[str, object]:
-        """Return the JSON object that answers a question, as a dict; {} if it could not be had."""
+        """Return the JSON object that answers a question, as a dict; {} if the answer's status is not "ok"."""
         answer = self.ask(kind, *arguments)
         return msgspec.json.decode(answer.text, type=dict[str, object]) if answer else {}
 
 
 class RecordingHost(Host):
-    """Passes each question on and keeps the answer, so that a question asked again is not passed on again."""
+    """Passes each question on to another host once, and keeps the answer for when it is asked again."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._said: dict[tuple[str, ...], Answer] = {}
+        self._answers: dict[tuple[str, ...], Answer] = {}
         self._lock = threading.Lock()
         self.replayed = host.replayed
 
-    def aside(self, kind: str, *arguments: str) -> dict[str, object]:
-        """Return facts that the host gives without recording them."""
+    def ask_unrecorded(self, kind: str, *arguments: str) -> dict[str, object]:
+        """Return facts from the other host without recording them."""
         return self._host.facts(kind, *arguments)
 
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Return the recorded answer, or that of the host after recording it."""
         question = (kind, *arguments)
-        if question not in self._said:
+        if question not in self._answers:
             answer = self._host.ask(kind, *arguments)
             with self._lock:
-                self._said.setdefault(question, answer)
-        return self._said[question]
+                self._answers.setdefault(question, answer)
+        return self._answers[question]
 
-    def said(self) -> tuple[Exchange, ...]:
-        """Return all questions with their answers, sorted by question."""
-        return tuple(Exchange(ask=question, answer=self._said[question]) for question in sorted(self._said))
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return all questions that were asked so far with their answers, sorted by question."""
+        return tuple(Exchange(ask=question, answer=self._answers[question]) for question in sorted(self._answers))
 
 
 class ReplayHost(Host):
-    """Answers from a recording; what was never asked is "unrecorded"."""
+    """Answers from a recording; a question that is not in it has the status "unrecorded"."""
 
     replayed = True
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self._said = {said.ask: said.answer for said in recording.said}
+        self._answers = {said.ask: said.answer for said in recording.said}
 
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Return the recorded answer to a question; "unrecorded" if there is none."""
-        return self._said.get((kind, *arguments), Answer(status="unrecorded"))
+        return self._answers.get((kind, *arguments), Answer(status="unrecorded"))

@@ -1,4 +1,4 @@
-"""Downloads files whose hashes are known: resumed where they broke off, retried with growing pauses, kept whole."""
+"""Downloads files: resumed where they broke off, retried with growing pauses, put in place only when complete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from assistant.host.files import discard, put_in_place, sync_to_disk
+from assistant.host.files import discard, fsync_path, put_in_place
 from assistant.host.pip_settings import NO_SETTINGS, PipSettings
-from assistant.host.process import CancelToken, each_within
+from assistant.host.process import CancelToken, run_within
 from assistant.i18n import Text, _
 from assistant.model.errors import WorkFailed
 from assistant.model.record import Record
@@ -87,13 +87,13 @@ def download(
     web = Web(settings, timeout=patience.timeout, index_urls=index_urls)
     work = _Download(web, on_bytes, patience)
     largest_first = sorted(files, key=lambda file: -(file.size or 0))
-    each_within(work.fetch, largest_first, math.inf, threads=PARALLEL, check=cancel.check, stop=work.stop.set)
+    run_within(work.fetch, largest_first, math.inf, threads=PARALLEL, check=cancel.check, stop=work.stop.set)
 
 
 class _TryFailed(Exception):
-    """One try failed in a way in which another may not; `altered` if a whole file came with another hash.
+    """A try failed and another one may succeed; `altered` if a complete file came with another hash.
 
-    That is by chance the first time, and because it is another file the second time.
+    The first time that counts as chance, the second time as another file, and ends the tries.
     """
 
     def __init__(self, reason: Text, *, altered: bool = False) -> None:
@@ -102,14 +102,14 @@ class _TryFailed(Exception):
 
 
 class _Download:
-    """How each file is downloaded, until `stop` is set."""
+    """Downloads files, from any number of threads, until `stop` is set."""
 
     def __init__(self, web: Web, on_bytes: Callable[[Fetch, int], None], patience: Patience) -> None:
         self._web, self._on_bytes, self._patience = web, on_bytes, patience
         self.stop = threading.Event()
 
     def fetch(self, file: Fetch) -> None:
-        """Download one file, in as many tries as the patience allows; raise `WorkFailed` after the last."""
+        """Download one file, in as many tries as the patience allows; raise `WorkFailed` if all fail, or if stopped."""
         part = Path(f"{file.path}.part")
         part.parent.mkdir(parents=True, exist_ok=True)
         altered = 0
@@ -135,7 +135,7 @@ class _Download:
         raise _not_fetched_error(file, reason)
 
     def _try_once(self, file: Fetch, part: Path) -> None:
-        """Download one file in one try, going on where an earlier one broke off; raise `_TryFailed` for another try."""
+        """Download one file, continuing an earlier part; raise `_TryFailed` if a retry may help, else `WorkFailed`."""
         from assistant.host.web import Unreachable  # noqa: PLC0415 - imported by now
 
         try:
@@ -166,7 +166,7 @@ class _Download:
             discard(part)
             reason = _("the file that arrived is not the one that the index describes (its hash differs)")
             raise _TryFailed(reason, altered=True)
-        sync_to_disk(part)
+        fsync_path(part)
         put_in_place(part, Path(file.path))
 
 
@@ -178,16 +178,16 @@ def _not_fetched_error(file: Fetch, reason: Text) -> WorkFailed:
     )
 
 
-def sizes(
+def fetch_sizes(
     urls: Iterable[str], seconds: float, *, settings: PipSettings = NO_SETTINGS, index_urls: Iterable[str] = ()
 ) -> dict[str, int]:
-    """Return the sizes in bytes of files on servers and on disk; those that cannot be had in time are left out."""
+    """Return the sizes in bytes of files on servers and disk, by URL; those unknown after `seconds` are left out."""
     from assistant.host.web import Unreachable, Web  # noqa: PLC0415 - see `download`
 
     web = Web(settings, timeout=seconds, index_urls=index_urls)
 
-    def size_of(url: str) -> int | None:
-        """Return the size of a file in bytes; None if it cannot be had."""
+    def ask_size(url: str) -> int | None:
+        """Return the size of a file in bytes, from the disk or the server's header; None if it fails."""
         try:
             if path := local_path(url):
                 return path.stat().st_size
@@ -196,5 +196,5 @@ def sizes(
         except (OSError, Unreachable):
             return None
 
-    answers = each_within(size_of, list(dict.fromkeys(urls)), seconds)
+    answers = run_within(ask_size, list(dict.fromkeys(urls)), seconds)
     return {url: size for url, size in answers.items() if size is not None}

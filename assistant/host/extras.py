@@ -1,4 +1,4 @@
-"""The extras of this distribution: what they bring, what is missing, how to install it; and where uv is."""
+"""The extras of this distribution: their packages, which are missing, how to install them; and where uv is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.host.process import by_uvx, for_child
+from assistant.host.process import child_environment, is_run_by_uvx
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 from assistant.model.shell import command_line
@@ -29,26 +29,26 @@ SMALLEST_FIRST = ("uv", "onnx", "projects", "classroom", "labs", "lab", "agents"
 _MODULES = {"google": "protobuf"}  # modules with another name than their package
 
 
-def require(extra: str) -> None:
+def require_extra(extra: str) -> None:
     """Raise `WorkFailed`, with the command to type, if a package of an extra is not installed."""
     for package in _packages_of(extra):
         if _is_missing(package):
             raise missing_extra_error(package, extra)
 
 
-def extra_of(module: str) -> tuple[str, str] | None:
-    """Return the package that brings a module and the smallest of our extras with it; None if no extra has it."""
+def find_extra(module: str) -> tuple[str, str] | None:
+    """Return the package that contains a module, and our smallest extra that has it; None if no extra has it."""
     top = module.partition(".")[0]
     package = canonicalize_name(_MODULES.get(top, top))
     return next(((package, extra) for extra in SMALLEST_FIRST if package in _packages_of(extra)), None)
 
 
 def missing_extra_error(package: str, extra: str) -> WorkFailed:
-    """Return the error for a missing package of an extra, with the command that adds the extra to this environment."""
+    """Return the error for a missing package of an extra, with the command by pip, uv or uvx that adds the extra."""
     words = _requirement_words(f"[{extra}]")
     pip = [sys.executable, "-m", "pip", "install"]
     uv = ["uv", "pip", "install", "--python", sys.executable]
-    line = ["uvx", *words, *sys.argv[1:]] if by_uvx() else [*(pip if find_spec("pip") else uv), *words]
+    line = ["uvx", *words, *sys.argv[1:]] if is_run_by_uvx() else [*(pip if find_spec("pip") else uv), *words]
     return WorkFailed(
         _(
             "This needs the extra [{extra}], of which {package} is not installed here; type: {command}",
@@ -60,7 +60,7 @@ def missing_extra_error(package: str, extra: str) -> WorkFailed:
 
 
 def _requirements() -> Iterator[Requirement]:
-    """Yield what our metadata require; nothing if the assistant is not installed."""
+    """Yield the requirements of this distribution; nothing if the assistant is not installed."""
     with suppress(PackageNotFoundError):
         yield from map(Requirement, distribution(NAME).requires or ())
 
@@ -75,8 +75,8 @@ def _packages_of(extra: str) -> Iterator[str]:
                 yield from _packages_of(other)
 
 
-def started_by() -> str:
-    """Return the words that start the assistant by uvx, with one extra that is installed, in place of `assistant`."""
+def uvx_command() -> str:
+    """Return the command that runs the assistant by uvx, with the first of lab, agents, onnx that is installed."""
     installed_extra = next(
         (extra for extra in ("lab", "agents", "onnx") if not any(map(_is_missing, _packages_of(extra)))), ""
     )
@@ -93,7 +93,7 @@ def _is_missing(package: str) -> bool:
 
 
 def _requirement_words(extra: str) -> list[str]:
-    """Return the words by which an installer gets the assistant with an extra ("[lab]"), from where it came before.
+    """Return an installer's arguments for the assistant with an extra ("[lab]"), from the source it came from.
 
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
     """
@@ -109,7 +109,7 @@ def _requirement_words(extra: str) -> list[str]:
 
 @cache  # a search starts it over and over
 def find_uv() -> str:
-    """Return the path of uv; raise `WorkFailed` if there is none, or none that is new enough."""
+    """Return the path of uv: of its package, else of the variable UV or on PATH; `WorkFailed` if none or too old."""
     with suppress(ImportError, FileNotFoundError):
         from uv import find_uv_bin  # noqa: PLC0415 - comes with an extra
 
@@ -120,7 +120,7 @@ def find_uv() -> str:
     if uv_path is None:
         raise missing_extra_error("uv", "uv")
     printed = subprocess.run(
-        [uv_path, "--version"], capture_output=True, text=True, env=for_child(), check=False
+        [uv_path, "--version"], capture_output=True, text=True, env=child_environment(), check=False
     ).stdout
     version = re.match(r"uv (\d+(?:\.\d+)+)", printed)  # uv 0.13.9 (x86_64-unknown-linux-gnu)
     if not version or not all(version[1] in needed.specifier for needed in _requirements() if needed.name == "uv"):

@@ -1,7 +1,7 @@
-"""Files and folders: the only writer, the reader of what the assistant obeys, and where a program's files belong.
+"""Files and folders: the only writer, the reader of the assistant's own files, and the folders for a program's files.
 
-A file is written whole or not at all: beside its name, on the disk itself, then renamed. What is read back must be a
-regular file of a sane size: a pipe would block for ever, and a link leads to what somebody else chose.
+A file is written atomically: to a draft beside it, which is flushed to the disk and then renamed. What is read back
+must be a regular file of a sane size: a pipe would block for ever, and a link leads to what somebody else chose.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ Result = TypeVar("Result")
 
 
 def retry_while_in_use(change: Callable[[], Result]) -> Result:
-    """Return the result of renaming or removing something; try for two seconds while Windows says that it is in use.
+    """Call `change`, which renames or removes something, for up to two seconds while Windows says that it is in use.
 
-    Raises `OSError` as the change does; elsewhere at once.
+    Returns its result; raises its `OSError`, on other systems at once.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -74,17 +74,17 @@ def discard_folder(path: Path) -> None:
     retry_while_in_use(lambda: shutil.rmtree(path))
 
 
-def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None:
-    """Write a file (text as UTF-8) and bring it to the disk itself; `private` makes it readable by this user alone.
+def write_atomically(path: Path, data: str | bytes, *, private: bool = False) -> None:
+    """Write a file (text as UTF-8) atomically and durably; `private` makes it readable only by this user.
 
-    Raises `OSError`, with the file as it was before.
+    Raises `OSError`; the file is unchanged then.
     """
     content = data.encode() if isinstance(data, str) else data
-    put_in_place(draft(path, lambda file: file.write(content), private=private), path)
+    put_in_place(write_draft(path, lambda file: file.write(content), private=private), path)
 
 
 def write_temporary(path: Path, data: str | bytes) -> None:
-    """Write a file in a temporary folder, for a program that is started next; it need not survive a power cut.
+    """Write a file, readable only by this user, for a program that is started next; it may be lost in a power cut.
 
     Raises `OSError`.
     """
@@ -94,7 +94,7 @@ def write_temporary(path: Path, data: str | bytes) -> None:
 
 
 def link_or_copy(source: Path, goal: Path) -> None:
-    """Give a file a further name, or copy it if that fails; do nothing if a file is where a folder must be.
+    """Make `goal` a hard link to a file, or a copy if that fails; do nothing if a file is where its folder must be.
 
     Raises `OSError`.
     """
@@ -108,7 +108,7 @@ def link_or_copy(source: Path, goal: Path) -> None:
         shutil.copy2(source, goal, follow_symlinks=False)
 
 
-def write_named(path: Path, data: str) -> None:
+def write_to_path(path: Path, data: str) -> None:
     """Write a text to a path that the user gave: atomically to a file, straight into a pipe, a device or a link.
 
     `/dev/stdout` is a link, and what it leads to must not be replaced by another file. Raises `OSError`.
@@ -116,11 +116,11 @@ def write_named(path: Path, data: str) -> None:
     if path.is_symlink() or (path.exists() and not path.is_file()):
         path.write_text(data, encoding="utf-8")
     else:
-        write_whole(path, data, private=path.exists() and not path.stat().st_mode & 0o077)
+        write_atomically(path, data, private=path.exists() and not path.stat().st_mode & 0o077)
 
 
 def append_private(path: Path, text: str) -> None:
-    """Append text to a file that only this user can read; one that others could read is closed to them."""
+    """Append text to a file, creating it if needed, and make it readable only by this user; raises `OSError`."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAIT
     with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
         if os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -128,15 +128,15 @@ def append_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
-    """Return a new file beside `path` that `write` has filled, its bytes on the disk itself; raises `OSError`."""
+def write_draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
+    """Create a draft, a file beside `path`, let `write` fill it, flush it, and return its path; raises `OSError`."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
         with os.fdopen(os.open(part, flags, 0o600 if private else 0o666), "wb") as file:
             write(file)
             file.flush()
-            _sync(file.fileno())
+            _fsync(file.fileno())
     except BaseException:
         with suppress(OSError):
             discard(part)
@@ -145,18 +145,18 @@ def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = F
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Rename a draft to its name, durably; raises `OSError` after deleting the draft."""
+    """Rename a draft (`part`) to its final path, durably; if that fails, delete it and raise `OSError`."""
     try:
         retry_while_in_use(lambda: part.replace(path))
     except OSError:
         with suppress(OSError):
             discard(part)
         raise
-    sync_to_disk(path.parent)
+    fsync_path(path.parent)
 
 
-def _sync(handle: int) -> None:
-    """Bring what was written to the disk itself; on macOS fsync(2) leaves it in the drive's cache (see its manual)."""
+def _fsync(handle: int) -> None:
+    """Flush an open file to the disk; on macOS also out of the drive's cache, which fsync(2) does not do there."""
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on Windows
 
@@ -166,15 +166,15 @@ def _sync(handle: int) -> None:
     os.fsync(handle)
 
 
-def sync_to_disk(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk itself; do nothing on Windows.
+def fsync_path(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to the disk; do nothing on Windows.
 
     Some network file systems cannot do so for folders, which is ignored. Raises `OSError` otherwise.
     """
     if os.name != "nt":
         handle = os.open(path, os.O_RDONLY)
         try:
-            _sync(handle)
+            _fsync(handle)
         except OSError as error:
             if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
                 raise
@@ -183,7 +183,7 @@ def sync_to_disk(path: Path) -> None:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Bring all of a folder's file system to the disk itself; do nothing on Windows. Raises `OSError`.
+    """Flush the whole file system of a folder to the disk, and wait; do nothing on Windows. Raises `OSError`.
 
     It is the only way for 20,000 files that others have written. syncfs(2) waits for the one file system;
     sync_volume_np(3) with FULLSYNC and WAIT does on macOS, where sync(2) does not wait. Windows has nothing of the kind
@@ -206,26 +206,26 @@ def sync_file_system(folder: Path) -> None:
         os.sync()
 
 
-def open_plain(path: Path, *, follow: bool = False) -> io.BufferedReader:
+def open_regular(path: Path, *, follow: bool = False) -> io.BufferedReader:
     """Return a regular file opened for reading; raise `OSError` for anything else, and for a link unless `follow`."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
     try:
-        refuse_irregular(handle, path)
+        raise_if_irregular(handle, path)
     except OSError:
         os.close(handle)
         raise
     return os.fdopen(handle, "rb")
 
 
-def refuse_irregular(handle: int, path: Path) -> None:
-    """Raise `OSError` for an open file that is none on a disk, such as a pipe or a folder."""
+def raise_if_irregular(handle: int, path: Path) -> None:
+    """Raise `OSError` for an open file that is no regular file, such as a pipe or a folder."""
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         raise OSError(errno.EINVAL, _("it is not a regular file"), str(path))
 
 
-def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
+def read_regular(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
     """Return the bytes of a regular file; raise `OSError` for anything else, and for more than `limit` bytes."""
-    with open_plain(path, follow=follow) as file:
+    with open_regular(path, follow=follow) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, _("it is larger than any file that the assistant writes"), str(path))
@@ -233,12 +233,12 @@ def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) ->
 
 
 def try_to_lock(handle: int) -> bool:
-    """Lock an open file and return True, or return False if another process has locked it.
+    """Lock an open file without waiting; return False if another process has locked it.
 
-    The lock is held until the file is closed. Raises `OSError` where the file system has no locks.
+    The lock is held until the file is closed. Raises `OSError` if the file system has no locks.
 
-    Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), where
-    nobody could read who holds the lock meanwhile.
+    Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), so
+    that nobody could read who holds the lock.
     """
     try:
         if sys.platform == "win32":
@@ -257,7 +257,7 @@ def try_to_lock(handle: int) -> bool:
     return True
 
 
-def private_folder(path: Path) -> Path:
+def make_private_folder(path: Path) -> Path:
     """Make a folder that only this user can open, or close an existing one to others, and return it.
 
     Raises `OSError` if it cannot be made or belongs to another user.
@@ -272,15 +272,15 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def may_write(folder: Path) -> bool:
-    """Return whether this user may make files in a folder; on Windows a temporary one is made to find out.
+def is_writable(folder: Path) -> bool:
+    """Return whether this user may make files in a folder; on Windows a file is made and deleted to find out.
 
     access(2) knows no rights there. https://docs.python.org/3/library/os.html#os.access
     """
     if os.name != "nt":
         return os.access(folder, os.W_OK | os.X_OK)
     with suppress(OSError):
-        discard(draft(folder / "may_write", lambda _file: None))
+        discard(write_draft(folder / "is_writable", lambda _file: None))
         return True
     return False
 
@@ -295,7 +295,7 @@ def delete_stale_drafts(folder: Path) -> None:
 
 
 def user_data() -> Path:
-    """Return the folder for what the user keeps, as environments."""
+    """Return the folder for lasting data, such as environments."""
     return _platform_folder("user_data_path")
 
 
@@ -310,7 +310,7 @@ def user_cache() -> Path:
 
 
 def _platform_folder(kind: str) -> Path:
-    """Return the folder of this program for a kind of data, such as "user_cache_path", as platformdirs has it."""
+    """Return the assistant's folder by the name of a function of platformdirs, such as "user_cache_path"."""
     import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
 
     folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)
@@ -318,7 +318,7 @@ def _platform_folder(kind: str) -> Path:
 
 
 def shared_environments_folder() -> Path:
-    """Return the folder for environments that other programs use, too."""
+    """Return the folder for new environments, which other programs find, too: under Microsoft's Store, below home."""
     return (Path.home() / NAME if is_redirected(user_data()) else user_data()) / "envs"
 
 
@@ -338,31 +338,31 @@ def is_in_onedrive(path: Path) -> bool:
 
 
 def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
-    """Return whether a path lies in a folder that one of these environment variables gives."""
+    """Return whether a path is in a folder that is the value of one of these environment variables."""
     return any(path.is_relative_to(folder) for folder in filter(None, map(os.environ.get, variables)))
 
 
 def is_own_environment(prefix: str | Path) -> bool:
-    """Return whether an environment is the one that start.py made for the assistant itself, and will replace."""
+    """Return whether an environment, by its path, is one that start.py made for the assistant and will replace."""
     return Path(prefix).parent.name == OWN_ENVIRONMENTS
 
 
 def current_folder() -> Path:
-    """Return the current folder; for a notebook's kernel that is the notebook's."""
+    """Return the current folder, which for a notebook's kernel is the folder of the notebook."""
     return Path.cwd()
 
 
-def shortened(path: str) -> str:
-    """Return a path as people write it, with "~" for the home folder."""
+def shorten_path(path: str) -> str:
+    """Return a path with "~" in place of the home folder; any other path as it is."""
     home = Path.home()
     return str("~" / Path(path).relative_to(home)) if Path(path).is_relative_to(home) else path
 
 
 def full_path(text: str, *, relative: bool = True) -> Path:
-    """Return a typed path as an absolute one, with the home folder for "~" and without "..", links followed to go up.
+    """Return a typed path as an absolute one: "~" is expanded and ".." removed, which resolves links in between.
 
-    Raises `BadInput` for the home folder of a user who is not known; without `relative` also for a relative path, and
-    so for one of another system.
+    Raises `BadInput` for "~NAME" of an unknown user; without `relative` also for a relative path, and so for one of
+    another system.
     """
     try:
         path = Path(text).expanduser()

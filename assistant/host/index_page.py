@@ -1,4 +1,4 @@
-"""What package indexes say: the files or names that a page lists (PEP 503, PEP 691), and PyPI's JSON of a release."""
+"""Pages of package indexes: the files or names that one lists (PEP 503, PEP 691), and PyPI's JSON of a release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listed(NamedTuple):
 
 # {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…", "yanked": false, "size": 11050, …}, …]}
 class _Item(msgspec.Struct):
-    """A file or a project in a page in JSON; what is unknown here is passed over."""
+    """A file or a project in a page in JSON; unknown fields are ignored."""
 
     filename: str = ""
     name: str = ""
@@ -41,7 +41,7 @@ class _Page(msgspec.Struct):
 
 
 def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
-    """Return what a page of an index lists, without yanked files; None if it is none by media type or content."""
+    """Return what an index's page lists, without yanked files; None if media type or content is not that of one."""
     if kind == JSON:
         try:
             page = decoder(_Page).decode(content)
@@ -61,7 +61,7 @@ def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
 
 # <a href="/whl/cu130/torch-2.9.1%2Bcu130-cp312-cp312-win_amd64.whl#sha256=…">torch-2.9.1+cu130-….whl</a>
 class _Links(HTMLParser):
-    """Collects the last part of the address of each link of a page that is not yanked."""
+    """Collects the last part of the address of each link, except of yanked files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,8 +88,8 @@ class _Release(msgspec.Struct):
 
 
 # {"info": {"name": "torchvision", "version": "0.30.0", "requires_dist": ["numpy", "torch==2.16.0", …], …}, "urls": […]}
-def read_bounds(content: bytes, version: str, name: str) -> str:
-    """Return the versions of a distribution that a release requires without a marker, as ">=2,<3"; "" if unknown."""
+def read_required_versions(content: bytes, version: str, name: str) -> str:
+    """Return the versions of `name` that release `version` requires without a marker, as ">=2,<3"; "" if unknown."""
     try:
         info = decoder(_Release).decode(content).info
         requirements = [

@@ -1,4 +1,4 @@
-"""The machine at hand, with what NVIDIA's management library (NVML) says of its GPUs."""
+"""This machine as a host: commands, files, the registry, and its GPUs by NVIDIA's management library (NVML)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from assistant.host.base import Host
-from assistant.host.files import open_plain
-from assistant.host.process import for_child
+from assistant.host.files import open_regular
+from assistant.host.process import child_environment
 from assistant.model.machine import Answer
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
@@ -37,10 +37,10 @@ _GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
 
 
 class LiveHost(Host):
-    """Answers by looking at this machine; if that fails the answer says why, and nothing is raised."""
+    """Answers questions about this machine; if that fails, the answer's status says why. Nothing is raised."""
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return what a look at this machine gives; "failed" for an unknown kind of question. Raises nothing."""
+        """Return the answer by the function for this kind of question; "failed" for an unknown kind. Raises nothing."""
         look = _LOOKS.get(kind)
         if look is None:
             return Answer(status="failed", text=f"no such question: {kind}")
@@ -67,7 +67,7 @@ def _run(*argv: str) -> Answer:
         capture_output=True,
         timeout=COMMAND_LIMIT_SECONDS,
         # `python -m pip` would run a `pip` that lies in the current folder (PYTHONSAFEPATH is new in Python 3.11)
-        env=for_child({"LC_ALL": "C", "LANGUAGE": "en", "PYTHONSAFEPATH": "1"}),
+        env=child_environment({"LC_ALL": "C", "LANGUAGE": "en", "PYTHONSAFEPATH": "1"}),
         start_new_session=sys.platform != "win32",  # Ctrl-C is for us: a program that it ended would seem broken
         check=False,
     )
@@ -77,7 +77,7 @@ def _run(*argv: str) -> Answer:
 
 def _read(path: str) -> Answer:
     """Return the beginning of a regular file, 1 MiB at most, as text."""
-    with open_plain(Path(path), follow=True) as file:  # a pipe would keep us waiting for ever
+    with open_regular(Path(path), follow=True) as file:  # a pipe would keep us waiting for ever
         return Answer(text=file.read(FILE_LIMIT).decode("utf-8", "replace"))
 
 
@@ -102,8 +102,8 @@ def _text_or_missing(text: str | None) -> Answer:
     return Answer(status="missing") if text is None else Answer(text=text)
 
 
-def _on_windows(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of as many types as functions
-    """Return what a function of `assistant.host.windows` does; it raises `FileNotFoundError` on other systems."""
+def _call_windows(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of as many types as functions
+    """Call a function of `assistant.host.windows`, which raises `FileNotFoundError` on other systems."""
     from assistant.host import windows  # noqa: PLC0415 - ctypes, which no other system's detection needs
 
     return getattr(windows, function)(*arguments)
@@ -111,7 +111,7 @@ def _on_windows(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of as 
 
 @cache  # no process changes its interpreter
 def _platform() -> Answer:
-    """Return, as JSON, this interpreter and its system by values of `platform` and `sys`."""
+    """Return, as JSON, values of `platform` and `sys` that describe this interpreter and its system."""
     libc, libc_version = platform.libc_ver()
     return _json(
         {
@@ -136,7 +136,7 @@ def _platform() -> Answer:
 
 
 def _server() -> Answer:
-    """Return, as JSON, `executable` and `command` of the Jupyter server above this process; "missing" without one."""
+    """Return, as JSON, `executable` and `command` of the nearest parent process that is Jupyter; "missing" if none."""
     import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
 
     for parent in psutil.Process().parents():
@@ -154,7 +154,7 @@ def _memory() -> Answer:
 
 
 def _disk(path: str) -> Answer:
-    """Return, as JSON, the bytes `free` and `total` on the file system of a path, or of the nearest folder above it."""
+    """Return, as JSON, the bytes `free` and `total` on the file system of a path, or of its lowest existing parent."""
     folder = Path(path).expanduser()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -165,8 +165,8 @@ def _disk(path: str) -> Answer:
 def _packages() -> Answer:
     """Return, as JSON, the versions by name of this interpreter's distributions that have to do with PyTorch.
 
-    The others are private. Read off the folder names, twenty times faster than opening each one's metadata; a name
-    found twice keeps the first, as imports do.
+    The others are private. They come from folder names, twenty times faster than opening each one's metadata; of one
+    that occurs twice on `sys.path` the first counts, as for imports.
     """
     versions: dict[str, str] = {}
     for folder in (Path(entry) for entry in sys.path if entry):
@@ -223,7 +223,7 @@ def _groups() -> Answer:
 
 
 def _nvml() -> Answer:
-    """Return, as JSON, the `driver`, its `cuda` and all `devices` by NVIDIA's library; "missing" without a driver."""
+    """Return, as JSON, the versions `driver` and `cuda`, and all `devices`, by NVML; "missing" without a driver."""
     import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
 
     absent = (
@@ -247,7 +247,7 @@ def _nvml() -> Answer:
 
 
 def _describe_device(nvml: ModuleType, index: int) -> dict[str, object]:
-    """Return `name`, `bus`, `pci_id`, `memory` (bytes) and `compute_capability` of a device; None for what it lacks."""
+    """Return `name`, `bus`, `pci_id`, `memory` (bytes) and `compute_capability` of a device; None for unknown ones."""
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     answers: dict[str, Any] = {}
     for kind in ("Name", "PciInfo", "MemoryInfo", "CudaComputeCapability"):
@@ -286,9 +286,9 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "access": _access,
     "which": lambda name: _text_or_missing(shutil.which(name)),
     "variable": lambda name: _text_or_missing(os.environ.get(name)),
-    "registry": lambda key: _json(_on_windows("read_registry", key)),
-    "dxgi": lambda: _json({"adapters": _on_windows("dxgi_adapters")}),
-    "file_version": lambda path: Answer(text=_on_windows("file_version", os.path.expandvars(path))),
+    "registry": lambda key: _json(_call_windows("read_registry", key)),
+    "dxgi": lambda: _json({"adapters": _call_windows("dxgi_adapters")}),
+    "file_version": lambda path: Answer(text=_call_windows("file_version", os.path.expandvars(path))),
     "platform": _platform,
     "server": _server,
     "memory": _memory,

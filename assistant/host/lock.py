@@ -1,4 +1,4 @@
-"""A lock file for one writer at a time: it names its holder, and the system frees it when the holder is killed."""
+"""A lock file for one writer at a time: it records its holder, and the system frees it when the holder is killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from assistant.host.files import NO_LOCKS, read_plain, refuse_irregular, try_to_lock
+from assistant.host.files import NO_LOCKS, raise_if_irregular, read_regular, try_to_lock
 from assistant.host.process import end_orphans, is_running
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -24,7 +24,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"  # random(4): a new one at each boot
 
 
 class Holder(Record, frozen=True):
-    """The holder of a lock: its process, where it runs, since when (Unix time), and its children, process groups."""
+    """The holder of a lock: its process, on which host and `_pid_scope`, since when (Unix time), and process groups."""
 
     pid: int
     where: str
@@ -39,17 +39,17 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fileno = -1
-        where = f"{platform.node()} {_scope_of_numbers()}"
+        where = f"{platform.node()} {_pid_scope()}"
         self._holder = Holder(pid=os.getpid(), where=where, since=time.time())
         with suppress(OSError, KeyError):  # a container may have no name for the user's number
             self._holder = replace(self._holder, user=getpass.getuser())
         self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
-        """Take the lock and return None, or return its holder.
+        """Take the lock and return None; if another process holds it, return that holder at once.
 
-        Programs that a killed holder left running are ended first, as they might still write. Raises
-        `WorkFailed` where the lock's file cannot be written, and where the file system has no locks.
+        Programs that a killed holder left running are ended first, as they might still write: for up to 5 seconds.
+        Raises `WorkFailed` if the lock's file cannot be written, and if the file system has no locks.
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try_to_lock():
@@ -69,13 +69,13 @@ class Lock:
         return None
 
     def add_child(self, pid: int) -> None:
-        """Record a process group that works for us, so that the next holder can end it if we are killed."""
+        """Record a process group of ours in the file, so that the next holder can end it if we are killed."""
         with self._recording:
             self._holder = replace(self._holder, children=(*self._holder.children, pid))
             self._write_holder(self._holder)
 
     def remove_child(self, pid: int) -> None:
-        """Remove a process group that has ended from the record: its number will be another's one day."""
+        """Remove a process group that has ended from the file: the system will reuse its number."""
         with self._recording:
             left = tuple(child for child in self._holder.children if child != pid)
             self._holder = replace(self._holder, children=left)
@@ -83,7 +83,7 @@ class Lock:
                 self._write_holder(self._holder)
 
     def release(self) -> None:
-        """Release the lock and delete its file; harmless when it is not held."""
+        """Release the lock and delete its file; do nothing if it is not held."""
         if self.fileno >= 0:
             if sys.platform != "win32":
                 with suppress(OSError):
@@ -99,12 +99,12 @@ class Lock:
         self.fileno = -1
 
     def _try_to_lock(self) -> bool:
-        """Try once to take the lock; return False if another holds it, or deleted its file meanwhile."""
+        """Try once to take the lock; return False if another process holds it, or deleted the file meanwhile."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
             self.fileno = os.open(self.path, flags, 0o600)
-            refuse_irregular(self.fileno, self.path)
+            raise_if_irregular(self.fileno, self.path)
             if try_to_lock(self.fileno):
                 with suppress(OSError):  # taken away since it was opened
                     if os.fstat(self.fileno).st_ino == self.path.stat().st_ino:
@@ -123,7 +123,7 @@ class Lock:
         return False
 
     def _end_children(self, holder: Holder) -> bool:
-        """End the process groups of a killed holder; return whether any of them was still there."""
+        """Kill the process groups of a killed holder; return whether any of them was still running."""
         with suppress(OSError):
             recorded = self.path.stat().st_mtime  # when the last child was recorded
             ended = [end_orphans(child, recorded) for child in holder.children]  # all of them, not the first alone
@@ -131,7 +131,7 @@ class Lock:
         return False
 
     def _write_holder(self, holder: Holder) -> None:
-        """Write the holder into the lock's file; ignore that this fails, as on a full disk."""
+        """Write the holder into the lock's file; ignore errors, as of a full disk."""
         with suppress(OSError):  # a full disk: the lock holds all the same
             line = to_json(holder).encode() + b"\n"
             os.lseek(self.fileno, 0, os.SEEK_SET)
@@ -140,21 +140,21 @@ class Lock:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Return the holder of a lock; None if its file does not exist or does not say."""
+    """Return the holder that a lock's file records; None if the file does not exist or cannot be read."""
     try:
-        return from_json(read_plain(path, 1 << 16).partition(b"\n")[0], Holder, path.name)
+        return from_json(read_regular(path, 1 << 16).partition(b"\n")[0], Holder, path.name)
     except (OSError, BadInput):
         return None
 
 
 def _is_orphaned(holder: Holder) -> bool:
-    """Return whether a holder was killed, and only its children can be left; False for processes of other machines."""
-    return holder.where.partition(" ")[2] == _scope_of_numbers() and not is_running(holder.pid)
+    """Return whether a holder has ended, so that only its children can be left; False for one of another machine."""
+    return holder.where.partition(" ")[2] == _pid_scope() and not is_running(holder.pid)
 
 
 @cache
-def _scope_of_numbers() -> str:
-    """Return an id of where a process number counts: one boot of one machine and, on Linux, one PID namespace.
+def _pid_scope() -> str:
+    """Return an id of where process numbers are unique: one boot of one machine and, on Linux, one PID namespace.
 
     The machine's name is no part of it: on macOS it changes with the network. Windows tells no number of its boot:
     there `end_orphans` compares when a process was started.

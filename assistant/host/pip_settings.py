@@ -25,8 +25,8 @@ from assistant.privacy import Policy, redact
 _CODING = "# -*- coding: utf-8 -*-\n"
 
 
-def for_pip(text: str) -> str:
-    """Return a list of requirements that every pip reads: one that is not ASCII gets a line with its encoding."""
+def with_coding_line(text: str) -> str:
+    """Return a list of requirements so that every pip reads it: a first line gives the encoding unless it is ASCII."""
     return text if text.isascii() else _CODING + text
 
 
@@ -70,7 +70,7 @@ _FILE = re.compile(r"\s*(\S.*), exists: True\s*")  # a line of `pip config debug
 
 
 def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
-    """Return the settings of a pip, by a function that runs it with words; None if it does not tell them.
+    """Return the settings of a pip, which the function `pip` runs with arguments; None if it fails.
 
     Raises `BadInput`, with the file, for a configuration that pip cannot read or whose index is no address: otherwise
     packages would come from PyPI instead of the user's own index.
@@ -83,7 +83,7 @@ def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
     settings = read_pip_settings(text)
     for url in settings.index_urls:
         if _OTHER_SCHEME.match(url):
-            place = _file_that_sets(url, pip("config", "debug")[1])
+            place = _find_setting_file(url, pip("config", "debug")[1])
             raise _unusable_error(
                 _("{place} names {url}, which is not the address of a package index", place=place, url=url)
             )
@@ -98,7 +98,7 @@ def _unusable_error(reason: Text) -> BadInput:
     )
 
 
-def _file_that_sets(value: str, debug: str) -> str:
+def _find_setting_file(value: str, debug: str) -> str:
     """Return the file that sets a value, by the output of `pip config debug`; "PIP_INDEX_URL" if no file does."""
     file = ""
     for line in debug.splitlines():
@@ -133,15 +133,15 @@ def read_pip_settings(config_list_text: str) -> PipSettings:
 
 
 def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
-    """Return the arguments for `uv pip install` that stand for settings which have no variable: `--no-index`, or ()."""
+    """Return the arguments for `uv pip install` for settings that have no variable: ("--no-index",), or ()."""
     return ("--no-index",) if settings.no_index else ()
 
 
 def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables, by name, that make uv look where pip would.
 
-    `already` is the environment as it is: what the user has set for uv (UV_*) is left alone.
-    pip's certificate and proxy go before the general SSL_CERT_FILE and *_PROXY, because pip would do the same.
+    `already` is the present environment: what the user has set for uv (UV_*) is not overridden.
+    pip's certificate and proxy override the general SSL_CERT_FILE and *_PROXY, because pip does the same.
     """
     proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
     variables = {
@@ -165,7 +165,7 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
 
 
 def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
-    """Return `PIP_FIND_LINKS` with folders and pages as URLs, because a space would end a path; {} without any."""
+    """Return {"PIP_FIND_LINKS": …} with folders and pages as URLs, because a space ends a path; {} without any."""
     urls = " ".join(link if "://" in link else Path(link).absolute().as_uri() for link in find_links)
     return {"PIP_FIND_LINKS": urls} if urls else {}
 
@@ -190,11 +190,11 @@ def read_uv_settings(configuration: str) -> UvSettings:
     except tomllib.TOMLDecodeError:
         return UvSettings()
 
-    def rows_of(value: object) -> list[dict[str, Any]]:
+    def list_tables(value: object) -> list[dict[str, Any]]:
         """Return the tables in a list; [] for anything else."""
         return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
-    rows, more = rows_of(settings.get("index")), settings.get("extra-index-url")
+    rows, more = list_tables(settings.get("index")), settings.get("extra-index-url")
     urls = [*(row.get("url") for row in rows), settings.get("index-url"), *(more if isinstance(more, list) else ())]
     defaults = [*(row.get("url") for row in rows if row.get("default")), settings.get("index-url")]
     for_pip = settings.get("pip")

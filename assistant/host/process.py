@@ -1,4 +1,4 @@
-"""Work beside this thread: threads, child processes that do not outlive this one, and requests to end it all."""
+"""Concurrent work: threads, child processes that do not outlive this one, and requests to stop."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def heed_requests_to_end() -> None:
-    """Make each request to end raise `KeyboardInterrupt` in the main thread: `kill`, Ctrl-Break, a closed console.
+def interrupt_on_signals() -> None:
+    """Make `kill`, Ctrl-Break and the closing of the console raise `KeyboardInterrupt` in the main thread, as Ctrl-C.
 
     Windows gives a process whose console window is closed five seconds.
     """
     for number in REQUESTS_TO_END[1:]:  # Ctrl-C does so already, unless whoever started us wants it ignored
         signal.signal(number, signal.default_int_handler)
-    _heed_closing()
+    _interrupt_on_console_closing()
 
 
-def _heed_closing() -> None:
+def _interrupt_on_console_closing() -> None:
     """Make the closing of the console window act as Ctrl-C on Windows; do nothing elsewhere. Returns at once."""
     if sys.platform == "win32":
         from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
@@ -67,9 +67,9 @@ def _heed_closing() -> None:
 
 @contextlib.contextmanager
 def on_interrupt(handler: Callable[[int], None]) -> Iterator[None]:
-    """Call `handler` with the signal's number, and do nothing else, for each request to end while a block runs.
+    """While a block runs, call `handler` with the number of each signal to end instead of what the signal does.
 
-    Only the main thread receives them; on another one this does nothing.
+    Only the main thread receives signals; on another one this does nothing.
     """
     previous = {}
     if threading.current_thread() is threading.main_thread():
@@ -83,8 +83,8 @@ def on_interrupt(handler: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold requests to end back while a short block runs, and raise the first one afterwards."""
+def defer_signals() -> Iterator[None]:
+    """Defer signals to end (Ctrl-C, `kill`) while a short block runs; send the first one again afterwards."""
     received: list[int] = []
     try:
         with on_interrupt(received.append):
@@ -122,7 +122,7 @@ class CancelToken:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
 
 
-def each_within(
+def run_within(
     work: Callable[[Item], Result],
     items: Sequence[Item],
     seconds: float,
@@ -131,10 +131,10 @@ def each_within(
     check: Callable[[], None] = lambda: None,
     stop: Callable[[], None] | None = None,
 ) -> dict[Item, Result]:
-    """Return the results of `work` for all items, by item, as far as they come in time; raise its first failure.
+    """Run `work` for each item on threads; return the results, by item, that are there within `seconds`.
 
-    `check` is called meanwhile and may raise. `stop` tells the work that still runs at the end to stop; it is waited
-    for a moment. A worker that hangs is left behind: `concurrent.futures` would wait for it at the end of the process
+    The first failure is raised. `check` is called meanwhile and may raise. `stop` is called at the end; workers get
+    half a second then. One that hangs is abandoned: `concurrent.futures` would wait for it at the end of the process
     (`threading._register_atexit` in CPython).
     """
     left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
@@ -171,8 +171,8 @@ def each_within(
     return dict(done)
 
 
-class Ahead(Generic[Result]):
-    """Does work on another thread whose result is needed later; one that nobody asks for is never waited for."""
+class Background(Generic[Result]):
+    """Work that starts on another thread at once, for a result needed later; without `result` nothing waits for it."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._results, self._errors = list[Result](), list[BaseException]()
@@ -208,33 +208,33 @@ def _telemetry_switches() -> Mapping[str, str]:
     return {row["name"]: row["value"] for row in table["rows"]}
 
 
-def quiet() -> dict[str, str]:
-    """Return the variables that turn telemetry off, sorted by name, for files and kernels that we make."""
+def telemetry_off() -> dict[str, str]:
+    """Return the environment variables that turn telemetry off, by name, sorted, for exported files and kernels."""
     return dict(sorted(_telemetry_switches().items()))
 
 
-def for_program(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program that the user sees: with telemetry off, unless the user set it otherwise."""
+def program_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment with `more`, and telemetry off unless the user has set those variables."""
     return {**_telemetry_switches(), **os.environ, **(more or {})}
 
 
-def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program whose output we read: as `for_program`, without colours, Python in UTF-8.
+def child_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program whose output we read: `program_environment`, no colours, Python in UTF-8.
 
     Not PYTHONUTF8: pip reads pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese
     Windows would refuse its own file ("contains invalid utf-8 characters", pip 24.0;
     https://github.com/pypa/pip/blob/24.0/src/pip/_internal/configuration.py).
     """
     readable = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
-    environment = for_program({**readable, **(more or {})})
+    environment = program_environment({**readable, **(more or {})})
     return {name: value for name, value in environment.items() if name not in _FORCED_COLOURS}
 
 
 class Isolation(NamedTuple):
     """How a child is isolated: its whole environment, its working folder, and limits.
 
-    A line of over `longest` characters comes in parts; `enough`, asked several times a second for the child's process,
-    returns whether to end it.
+    A line of over `longest` characters is handed on in parts; `enough` is called several times a second with the
+    child's process number, and returns whether to end it.
     """
 
     environment: Mapping[str, str]
@@ -256,8 +256,8 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
 ) -> int:
     """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
 
-    The child holds `lock` too, so that it stays held while a child outlives us. `environment` is added to ours, unless
-    `isolation` gives the whole of it.
+    The child holds `lock`, too, which so stays held if it outlives us. `environment` is added to ours, unless
+    `isolation` gives all of it. `stdin` is the text that it reads.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
@@ -270,8 +270,8 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     }
     next_look, reason = 0.0, ""
     with contextlib.ExitStack() as stack:
-        with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
-            variables = isolation.environment if isolation else for_child(environment)
+        with defer_signals():  # or Ctrl-C could leave a child that nobody ends
+            variables = isolation.environment if isolation else child_environment(environment)
             child = _start_child(argv, variables, stdin, lock, isolation)
             stack.callback(child.close)
         while (line := child.next_line(WATCH_SECONDS)) is not None:
@@ -289,16 +289,16 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
 
 
 class _Child(subprocess.Popen[str]):
-    """A child that ends, with all that it starts, when it is asked to: a process group, on Windows a job.
+    """A child process that `end` ends with all that it started: a process group, on Windows a job.
 
-    Another thread reads its output and waits for its end: on Windows, Python hears no Ctrl-C while it does either.
+    Another thread reads its output and waits for its end: on Windows, Python gets no Ctrl-C while it does either.
     """
 
     job: Job | None = None
     lock: Lock | None = None
 
-    def read(self, longest: int) -> None:
-        """Start to read the output, in parts of `longest` characters where a line has more (-1: whole lines)."""
+    def start_reading(self, longest: int) -> None:
+        """Start a thread that reads the output, splitting lines of more than `longest` characters (-1: none)."""
         self._lines = queue.Queue[str | None](LINES_AHEAD)
 
         def read_to_the_end() -> None:
@@ -312,14 +312,14 @@ class _Child(subprocess.Popen[str]):
         self._reader.start()
 
     def next_line(self, seconds: float) -> str | None:
-        """Return the next line of the output; "" if none comes within `seconds`, None when the child has ended."""
+        """Return the next line of the output; "" if none comes within `seconds`, None after the child has ended."""
         try:
             return self._lines.get(timeout=seconds)
         except queue.Empty:
             return ""
 
     def end(self) -> None:
-        """Ask the process group to end, and kill it after a grace period; end a job at once."""
+        """Ask the process group to end, kill it after a grace period, and wait; end a job at once."""
         if self.job:
             self.job.end()
             self.kill()
@@ -331,7 +331,7 @@ class _Child(subprocess.Popen[str]):
         self.wait()
 
     def close(self) -> None:
-        """End the child if it still runs, and what is left in its job; let go of its output, read to the end or not."""
+        """End the child if it still runs, and what is left in its job; close its output, even if not all was read."""
         if self.poll() is None:
             self.end()
         if self.job:
@@ -353,7 +353,7 @@ def _start_child(
     lock: Lock | None,
     isolation: Isolation | None,
 ) -> _Child:
-    """Start a child in a group or job of its own, record it in `lock`, and return it; raise `WorkFailed` on failure."""
+    """Start a child in its own process group or job, record it in `lock`, and return it; `WorkFailed` if that fails."""
     try:
         child = _Child(
             [str(part) for part in argv],
@@ -381,24 +381,24 @@ def _start_child(
     if stdin is not None and child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(stdin)
-    child.read(isolation.longest if isolation else -1)
+    child.start_reading(isolation.longest if isolation else -1)
     return child
 
 
-def _resume_in_job(child: subprocess.Popen[str], *, alone: bool = False) -> Job | None:
-    """Return a job of a suspended child that then goes on, and ends with us; None on systems other than Windows."""
+def _resume_in_job(child: subprocess.Popen[str], *, exclude_descendants: bool = False) -> Job | None:
+    """Put a suspended child into a job that ends with us, let it go on, and return the job; None except on Windows."""
     if sys.platform == "win32":
         from assistant.host.windows import Job  # noqa: PLC0415 - on Windows only
 
-        return Job(child.pid, alone=alone)
+        return Job(child.pid, exclude_descendants=exclude_descendants)
     return None
 
 
 def end_orphans(group: int, recorded: float) -> bool:
     """Kill a process group whose parent has ended; return whether any process of it was still running.
 
-    `recorded` is when the group's number was written down (Unix time): a leader that started later has the number by
-    chance, as the system reuses numbers.
+    `recorded` is when the group's number was recorded (Unix time): a leader that started later is another process, as
+    the system reuses numbers; nothing is killed then.
     """
     import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
 
@@ -415,7 +415,7 @@ def end_orphans(group: int, recorded: float) -> bool:
 
 
 def _processes_of_group(group: int) -> Iterator[psutil.Process]:
-    """Yield the processes of a group that run; on Windows, which has no groups, a child and all that it started."""
+    """Yield the running processes of a group; on Windows, which has no groups, a process and its descendants."""
     import psutil  # noqa: PLC0415 - see above
 
     if sys.platform == "win32":
@@ -444,25 +444,25 @@ def is_running(pid: int) -> bool:
 
 
 def replace_process(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
-    """Replace this process by another program, whose environment has more variables.
+    """Replace this process by another program, with `environment` added to ours; never return.
 
-    Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) stays as
-    it would anywhere; it alone answers Ctrl-C, and its status is ours.
+    Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) goes on;
+    only the child reacts to Ctrl-C, and this process exits with its status.
     """
     words = [str(part) for part in argv]
     if sys.platform == "win32":
         for number in REQUESTS_TO_END:
             signal.signal(number, signal.SIG_IGN)
-        _heed_closing()
-        child = subprocess.Popen(words, env=for_program(environment), text=True, creationflags=_SUSPENDED)
-        job = _resume_in_job(child, alone=True)  # held until we end
+        _interrupt_on_console_closing()
+        child = subprocess.Popen(words, env=program_environment(environment), text=True, creationflags=_SUSPENDED)
+        job = _resume_in_job(child, exclude_descendants=True)  # held until we end
         sys.exit(child.wait() if job else 1)
-    os.execve(words[0], words, for_program(environment))  # noqa: S606 - an argument list, no shell
+    os.execve(words[0], words, program_environment(environment))  # noqa: S606 - an argument list, no shell
 
 
 @cache  # nobody changes what a process was started from
 def shell_for(system: str | None = None) -> Shell:
-    """Return the shell for commands on a system; on this one, the shell that this process was started from."""
+    """Return the shell for commands on a system (None: this one); on this Windows, the one that started us."""
     shell = shell_of(system)
     if sys.platform == "win32" and shell is HERE:
         import psutil  # noqa: PLC0415 - 15 ms that only who prints a command need pay
@@ -478,8 +478,8 @@ def shell_for(system: str | None = None) -> Shell:
     return shell
 
 
-def by_uvx() -> bool:
-    """Return whether uvx started this: it runs from uv's cache then, where nothing may be added.
+def is_run_by_uvx() -> bool:
+    """Return whether uvx started this process: it runs from uv's cache then, where nothing may be added.
 
     Such as ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is.
     """

@@ -1,4 +1,4 @@
-"""Recordings of a machine: every question with its raw answer, private things left out, and replayed anywhere."""
+"""Recordings of a machine: every question with its raw answer, without private data, to be replayed anywhere."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def reduced(exchange: Exchange) -> Exchange | None:
-    """Return an exchange with only what parsers read of its answer; None for a question that no parser asks."""
+def reduce_exchange(exchange: Exchange) -> Exchange | None:
+    """Return an exchange whose answer keeps only what parsers read; None for a question that no parser asks."""
     kind, argument, answer = exchange.ask[0], " ".join(exchange.ask[1:]), exchange.answer
     for expected, pattern, keys in _OBJECTS:
         if kind == expected and re.fullmatch(pattern, argument):
@@ -111,7 +111,7 @@ def reduced(exchange: Exchange) -> Exchange | None:
 
 
 def _keep_keys(value: object, keys: Keys | None) -> object:
-    """Return a decoded value with some keys alone, also in lists; None keeps all of it."""
+    """Return a decoded value with only the objects' `keys`, also inside lists; `keys` of None keeps all of it."""
     if keys is None:
         return value
     if isinstance(value, list):
@@ -123,7 +123,7 @@ def _keep_keys(value: object, keys: Keys | None) -> object:
 
 
 def read_recording(text: str, what: str) -> Recording:
-    """Return a recording; raise `BadInput`, with `what`, for another schema, a cut-off file, or no answers at all."""
+    """Decode a recording; raise `BadInput`, with its name `what`, for another schema, a cut-off text or no answers."""
     recording = from_json(text, Recording, what)
     if not recording.said:
         raise BadInput(
@@ -136,12 +136,12 @@ def read_recording(text: str, what: str) -> Recording:
 
 
 def write_recording(host: RecordingHost, label: str) -> str:
-    """Return all that a host was asked as the text of a recording, without names, serials, addresses and secrets.
+    """Return a recording's text: all that a host was asked so far, without names, serials, addresses and secrets.
 
-    Of each answer only what the parsers read is kept; a question that no parser asks is left out (see `reduced`).
+    Of each answer only what the parsers read is kept; questions that no parser asks are left out.
     """
-    identity = host.aside("identity")
-    exchanges = tuple(reduced_exchange for said in host.said() if (reduced_exchange := reduced(said)) is not None)
+    identity = host.ask_unrecorded("identity")
+    exchanges = tuple(kept for exchange in host.exchanges() if (kept := reduce_exchange(exchange)) is not None)
     said = redact(exchanges, known=private_names_of(identity))
     text = to_json(Recording(label=label, date=str(identity.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
@@ -153,6 +153,6 @@ def private_names_here() -> PrivateNames:
 
 
 def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
-    """Return the `users` and `hosts` of a host's `identity`, and the secrets of this process, for `redact`."""
+    """Return the `users` and `hosts` of an "identity" answer, and this process's secret variables, for `redact`."""
     users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
     return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

@@ -1,4 +1,4 @@
-"""The one place that sets what the two programs print to and read from: no sentence ends them.
+"""Set up standard output and input so that no character that is printed or typed can end the program.
 
 The encoding stays the one that Python has chosen. Into a pipe or a file that is the locale's, on Windows the ANSI code
 page (https://docs.python.org/3/library/sys.html#sys.stdout), and whoever reads there expects it.
@@ -72,11 +72,11 @@ def _plain_characters(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("plain", _plain_characters)
 
 
-def settle_streams() -> None:
-    """Set the standard streams up so that no character ends this program: one that a stream lacks is replaced.
+def configure_streams() -> None:
+    """Make the standard streams replace characters that their encodings lack, instead of raising.
 
-    A stream that is none of Python's own, such as a notebook's, stays as it is. Where standard input is closed, as some
-    services close it, nothing is typed.
+    A stream that is not Python's own, such as a notebook's, stays as it is. If standard input is closed, as some
+    services do, an empty one is opened.
     """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - open as long as the program runs
@@ -88,9 +88,9 @@ def settle_streams() -> None:
 
 
 def flush_output() -> str:
-    """Flush standard output; return the system's words if that fails, "" if it does not or nobody reads any more.
+    """Flush standard output; return the system's error text if that fails, "" otherwise and for a closed pipe.
 
-    What could not be written is dropped: Python would try again at its end, and fail with words of its own.
+    What could not be written is dropped: Python would try again at its end, and fail with a message of its own.
     """
     try:
         if sys.stdout:
@@ -107,7 +107,7 @@ LOG = "SETUP_ASSISTANT_LOG"  # set by the start scripts of a bundle
 _DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar's way back over its line
 
 
-def keep_log() -> None:
+def copy_output_to_log() -> None:
     """Copy all that is printed from here on into the file that `SETUP_ASSISTANT_LOG` gives, if it can be written."""
     if name := os.environ.get(LOG):
         log = Path(name)
@@ -123,7 +123,7 @@ class _Copied:
         self._stream, self._log = stream, log
 
     def write(self, text: str) -> int:
-        """Write to the stream and the log; return what the stream does. A log that cannot be written is no failure."""
+        """Write to the stream and the log; return the stream's result. A log that cannot be written is ignored."""
         with suppress(OSError):
             append_private(self._log, _DRAWN.sub("", text))
         return self._stream.write(text)
@@ -133,10 +133,10 @@ class _Copied:
         return getattr(self._stream, name)
 
 
-def forget_typed() -> None:
-    """Drop what was typed before a question is asked.
+def discard_typed() -> None:
+    """Discard what was typed at the terminal and not yet read; called before a question is asked.
 
-    Only a terminal is emptied: what is piped in was meant for the questions to come.
+    Nothing is discarded unless input is a terminal: what is piped in is meant for the questions to come.
     """
     if not sys.stdin or sys.stdin.closed or not sys.stdin.isatty():
         return

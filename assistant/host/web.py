@@ -1,4 +1,4 @@
-"""HTTP as the user's pip speaks it, on the standard library: proxies, certificates, passwords of indexes, netrc."""
+"""HTTP with the settings of the user's pip: proxies, certificates, passwords of indexes, netrc."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FAILURES = (OSError, http.client.HTTPException, ValueError)  # `ValueError` is 
 
 
 class Unreachable(Exception):
-    """What was asked for did not come, for a `reason` without passwords; `status` is HTTP's, 0 without an answer."""
+    """A request failed, for a `reason` without passwords; `status` is HTTP's, 0 without an answer."""
 
     def __init__(self, reason: Text, status: int = 0) -> None:
         super().__init__(str(reason))
@@ -51,7 +51,7 @@ class Page(NamedTuple):
 
 
 class Budget:
-    """The bytes that may still be read, whichever thread reads them."""
+    """The number of bytes that may still be read, shared by threads."""
 
     def __init__(self, left: int) -> None:
         self.left, self._lock = left, threading.Lock()
@@ -88,9 +88,9 @@ class Answer:
 
 
 class Web:
-    """A client for one network, for any number of threads; `timeout` in seconds is the longest silence of a server.
+    """An HTTP client for any number of threads; `timeout` is the longest wait for a server's next bytes, in seconds.
 
-    `index_urls` lend the user names and passwords that stand in them to requests to the same servers, and to no others.
+    The user names and passwords in `index_urls` are sent to the same servers, and to no others.
     Plain http is allowed, as uv allows it.
     """
 
@@ -113,9 +113,9 @@ class Web:
             yield Answer(response, self._timeout)
 
     def read(self, url: str, most: int, budget: Budget | None = None, accept: str = "*/*") -> Page:
-        """Return a whole page, compressed on its way if the server can; raise `Unreachable`, also if it is too large.
+        """Return a whole page, decompressed; raise `Unreachable` if that fails or it is too large.
 
-        That is one of more than `most` bytes, or than the budget of several pages has left, as they are sent.
+        Too large is one of more than `most` bytes as sent, or more than `budget`, shared by several pages, has left.
         """
         content = bytearray()
         with self.open(url, {"Accept": accept, "Accept-Encoding": "gzip"}) as answer:
@@ -150,7 +150,7 @@ def _plain_address(url: str) -> str:
 
 
 def _unreachable_error(error: BaseException, timeout: float) -> Unreachable:
-    """Return why a request failed, without the numbers of the system and of OpenSSL, and without passwords."""
+    """Return the error for a failed request, without error numbers of the system or OpenSSL, and without passwords."""
     if isinstance(error, HTTPError):
         error.close()
         return Unreachable(f"HTTP {error.code}", error.code)
@@ -181,7 +181,7 @@ class _Proxies(urllib.request.ProxyHandler):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirections, and leaves the proxy's password behind: the next server may be reached without it."""
+    """Follows redirections without the proxy's password: the next server may be reached without the proxy."""
 
     def redirect_request(
         self,
@@ -200,22 +200,22 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Passwords(urllib.request.BaseHandler):
-    """Adds the user name and password of an index, or of netrc, to each request to its server; none goes further."""
+    """Adds the user name and password of an index, or of netrc, to each request to its server, and to no other."""
 
     def __init__(self, index_urls: Iterable[str]) -> None:
         self._indexes: list[tuple[object, SplitResult]] = []
         for url in index_urls:
             with suppress(ValueError):  # what is no address has no server
                 index = urlsplit(url)
-                self._indexes += [(_server_of(index), index)] if index.username is not None else []
+                self._indexes += [(_server_key(index), index)] if index.username is not None else []
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Add the user name and password of the index nearest in path on the server, else those of netrc.
+        """Add the login of the index on this server whose path has most in common with the request's, else netrc's.
 
-        A redirection does not hand them on.
+        A redirected request does not get it.
         """
         address = urlsplit(request.full_url)
-        near = [index for server, index in self._indexes if server == _server_of(address)]
+        near = [index for server, index in self._indexes if server == _server_key(address)]
         nearest = max(near, key=lambda index: len(os.path.commonprefix([index.path, address.path])), default=None)
         login = (unquote(nearest.username or ""), unquote(nearest.password or "")) if nearest else None
         if nearest is None or nearest.password is None:
@@ -228,8 +228,8 @@ class _Passwords(urllib.request.BaseHandler):
     https_request = http_request
 
 
-def _server_of(parts: SplitResult) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port of an address; two with the same are on one server. Raises `ValueError`."""
+def _server_key(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port of an address, which identify a server; raise `ValueError` for a bad port."""
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
@@ -244,7 +244,7 @@ def _netrc_login(host: str) -> tuple[str, str] | None:
 
 
 class _Https(urllib.request.HTTPSHandler):
-    """Asks servers with the certificates that the user's pip trusts."""
+    """Opens https connections with the certificates that the user's pip trusts."""
 
     def __init__(self, settings: PipSettings) -> None:
         super().__init__(context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))  # not used, and one of its own would be slow
@@ -262,7 +262,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 @cache  # 40 ms to read a system's certificates
 def _certificate_context(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
-    """Return the context that checks servers: by a file or folder of certificates, or the system's own (""), as pip.
+    """Return a TLS context that checks servers by a file or folder `cert`, or by the system's certificates ("").
 
     OpenSSL by itself finds neither all of macOS's certificates nor of Windows's.
     """

@@ -44,9 +44,9 @@ def _read_values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - 
 
 
 def file_version(path: str) -> str:
-    """Return the version in the resource of a DLL, such as "10.0.26100.1"; raise FileNotFoundError if it has none.
+    """Return the version in the resource of a DLL, such as "10.0.26100.1".
 
-    So it is on other systems than Windows.
+    Raises FileNotFoundError if it has none, and on other systems than Windows.
     """
     library = _load_dll("version")
     size = library.GetFileVersionInfoSizeW(path, None)
@@ -84,13 +84,13 @@ class _Limits(ctypes.Structure):
 
 
 class Job:
-    """A job object: a child and all that it starts, which end when asked to, and with this process however it ends.
+    """A job object: a child and its descendants, which `end` ends, and Windows does when this process ends.
 
-    With `alone` what the child starts does not belong to it.
+    With `exclude_descendants` what the child starts does not belong to it.
     """
 
-    def __init__(self, child: int, *, alone: bool = False) -> None:
-        """Take in a child that was started suspended, before it can start anything, and let it go on.
+    def __init__(self, child: int, *, exclude_descendants: bool = False) -> None:
+        """Put a child that was started suspended into the job, before it can start anything, and let it go on.
 
         Where the system refuses, as in some sandboxes, the child goes on without a job. NtResumeProcess is not
         documented; psutil's `Process.resume` rests on it, too.
@@ -98,7 +98,7 @@ class Job:
         self._kernel = _load_dll("kernel32")
         self._kernel.CreateJobObjectW.restype = self._kernel.OpenProcess.restype = ctypes.c_void_p
         self._handle = ctypes.c_void_p(self._kernel.CreateJobObjectW(None, None))
-        limits = _Limits(flags=_KILL_ON_JOB_CLOSE | (_SILENT_BREAKAWAY_OK if alone else 0))
+        limits = _Limits(flags=_KILL_ON_JOB_CLOSE | (_SILENT_BREAKAWAY_OK if exclude_descendants else 0))
         size = ctypes.sizeof(limits)
         self._kernel.SetInformationJobObject(self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), size)
         process = ctypes.c_void_p(self._kernel.OpenProcess(_RIGHTS, False, child))
@@ -122,13 +122,13 @@ _handlers: list[Any] = []  # kept, as Windows calls them
 
 
 def on_console_closing(request: Callable[[], None]) -> None:
-    """Call `request`, on a thread of Windows', when the console window is closed or the user signs out.
+    """Register `request` to be called, on another thread, when the console is closed or the user signs out.
 
-    Windows ends the process when the handler returns, so that it waits: the main thread ends the process before.
+    Windows ends the process when the handler returns, so it waits for the main thread to end the process before.
     """
 
     def handle_console_event(event: int) -> bool:
-        """Call `request` for an event that ends the process, and wait; return that Windows goes on with the event."""
+        """Call `request` for an event that ends the process, and wait; return False: other handlers get the event."""
         if event in _CLOSING:
             request()
             time.sleep(_MOST_SECONDS)

@@ -1,9 +1,9 @@
-"""Turn a plan into an environment: `prepare` says what would happen, what it returns does it or leaves all as it was.
+"""Turn a plan into an environment: `prepare` computes what would change; `Prepared.install` changes all or nothing.
 
 Other packages import from here only, never from the modules behind it.
 """
 
-from assistant.install.elsewhere import Elsewhere
+from assistant.install.elsewhere import RemotePlan
 from assistant.install.environment_folder import EnvironmentFolder, find_environments
 from assistant.install.in_place import LastChange
 from assistant.install.installation import ChangeRequest, Difference, Prepared, prepare

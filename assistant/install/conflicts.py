@@ -27,27 +27,28 @@ PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 
 def find_conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a finding for each thing that breaks or is at risk in `site` with `new_versions` (version by name).
+    """Return a finding for each thing that breaks or is at risk in `site` once `new_versions` (by name) are installed.
 
-    Which packages do not go together whatever they require is judged by the checks of a machine's facts.
+    Incompatibilities that no requirement states are left to the rules about a machine's facts (`diagnose`).
     """
     return (*_package_findings(site, new_versions), *_surroundings_findings(site))
 
 
 class BrokenRequirement(NamedTuple):
-    """A package that stays, a requirement of it, and the version of the required package that does not meet it."""
+    """An installed package, a requirement of it, and the version of the required package that does not meet it."""
 
     package: Distribution
     requirement: Requirement
     version: str
 
 
-def broken_requirements(
+def find_broken_requirements(
     site: Site, new_versions: Mapping[str, str], removed: Container[str] = ()
 ) -> Iterator[BrokenRequirement]:
-    """Yield each requirement of a package that stays and that is not met with `new_versions` and without `removed`.
+    """Yield each unmet requirement of the environment's own packages, once `new_versions` replace the installed ones.
 
-    Requirements of packages that are not installed at all are passed over: extras and options ask for many of them.
+    Packages in `removed` (names), and those that get another version, are not examined. Skipped are also requirements
+    of packages that are not installed at all, as extras ask for many of them, and lines that cannot be parsed.
     """
     after = {**site.versions, **new_versions}
     numbers = site.version.rstrip("t")  # markers are asked of that Python, which may not be the one that runs this
@@ -68,7 +69,7 @@ def broken_requirements(
 
 
 def _package_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what is wrong with the packages: several versions of one, requirements that are not met, conda's own."""
+    """Yield findings: packages installed in several versions, unmet requirements, changed packages of conda's."""
     before, after = site.versions, {**site.versions, **new_versions}
     pip = (site.python, "-m", "pip")
     several: dict[str, list[str]] = {}
@@ -86,7 +87,7 @@ def _package_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[F
                 severity=Severity.ERROR,
             )
             yield replace(finding, evidence=tuple(f"{name}=={version}" for version in versions))
-    for package, need, version in broken_requirements(site, new_versions):
+    for package, need, version in find_broken_requirements(site, new_versions):
         name, line = canonicalize_name(need.name), f"{need.name}{need.specifier}"
         is_changed, is_torchs = after[name] != before.get(name), carried_by_torch_index(name)
         text = _("{package} {version} requires {need}, and {name} {have} is installed.")
@@ -111,7 +112,7 @@ def _package_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[F
 
 
 def _surroundings_findings(site: Site) -> Iterator[Finding]:
-    """Yield findings about the owner of an environment, the packages that shadow its own, and the `pip` on PATH."""
+    """Yield findings on an environment of the assistant or the system, on packages that shadow it, on PATH's `pip`."""
     if is_own_environment(site.prefix):
         text = _("This is the assistant's own environment: the next update replaces it, torch included.")
         yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
@@ -157,15 +158,15 @@ class Project(Record, frozen=True):
     file: str
 
 
-def environment_of(folder: Path) -> Path:
+def project_environment(folder: Path) -> Path:
     """Return the environment of uv's or pixi's project in a folder; the folder itself if it holds no such project."""
     for inside in (Path(".venv"), PIXI_ENVIRONMENT):
-        if project_of(folder / inside):
+        if find_project(folder / inside):
             return folder / inside
     return folder
 
 
-def project_of(environment: Path) -> Project | None:
+def find_project(environment: Path) -> Project | None:
     """Return the project of uv or pixi whose tool manages an environment; None if there is none."""
     if environment.name == ".venv":
         file = environment.parent / "pyproject.toml"
@@ -179,16 +180,16 @@ def project_of(environment: Path) -> Project | None:
     return None
 
 
-def undone_by_project(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a warning if a project manages `target`, whose tool's next run would undo the installation of a plan.
+def project_undo_findings(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return a warning if uv or pixi manages `target` for a project, and would undo a plan's installation; else ().
 
-    It has the lines of TOML that prevent that.
+    Its remedies are the lines of TOML that prevent that, and for uv the command that adds the packages to the project.
     """
-    project = project_of(target)
+    project = find_project(target)
     if project is None:
         return ()
     text = _("Add these lines to {file}; where it already has one of these tables, add them below its heading.")
-    lines = project_lines(project, plan, new_versions)
+    lines = project_toml_lines(project, plan, new_versions)
     remedies = [Remedy(text=text.format(file=project.file), commands=(lines,))]
     if project.tool == "uv":
         names = [*map(name_of, plan.requirements), KERNEL]
@@ -204,11 +205,10 @@ def undone_by_project(target: Path, plan: Plan, new_versions: Mapping[str, str])
     return (Finding(key="kept-by-project", severity=Severity.WARNING, text=text, remedies=tuple(remedies)),)
 
 
-def project_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
-    """Return the lines of TOML, for the project's tool, that pin torch's family and tie it to its index.
+def project_toml_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
+    """Return TOML for a project's tool: pins of those `packages` (by name) that constraints pin, and torch's index.
 
-    They are put together by hand, as users put them below headings that their file has already: tomli_w gives each
-    package its own heading.
+    It is put together by hand, as users put it below headings that their file has: tomli_w gives each package its own.
     """
     pins = {name: version for name, version in packages.items() if is_pinned_in_constraints(name)}
     from_index = [name for name in pins if plan.index_url and carried_by_torch_index(name, plan.variant)]

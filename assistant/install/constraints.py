@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assistant.catalog import carried_by_torch_index
-from assistant.host.files import write_whole
-from assistant.host.pip_settings import for_pip
+from assistant.host.files import write_atomically
+from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
@@ -26,14 +26,14 @@ _BESIDE = ("onnxruntime", "torch-directml", "triton")  # flavours of one package
 
 
 def constraints_file_text(packages: Mapping[str, str]) -> str:
-    """Return the text of a constraints file for those of the packages that are pinned."""
+    """Return a constraints file that pins those `packages` (versions by name) that `is_pinned_in_constraints`."""
     pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if is_pinned_in_constraints(name))
     note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
-    return for_pip("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
+    return with_coding_line("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
 
-def pip_configuration(already: bytes, file: Path) -> bytes:
-    """Return an environment's pip configuration with the constraints file added; what `already` holds stays as it is.
+def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
+    """Return the pip configuration `already` (bytes) with `file` added to its constraints; all else is preserved.
 
     pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
     letters of a Chinese code page; what is added is ASCII. Raises `configparser.Error` if pip could not read it either.
@@ -50,27 +50,28 @@ def pip_configuration(already: bytes, file: Path) -> bytes:
 
 
 def guard_files(prefix: Path) -> tuple[Path, Path]:
-    """Return the paths of an environment's guard files: the constraints, and the pip configuration that uses them."""
+    """Return the paths in an environment of the constraints file and of the pip configuration that uses it."""
     return prefix / CONSTRAINTS, prefix / PIP_FILE
 
 
 def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
-    """Write the guard files of the environment at `prefix` into `folder`, whose content is moved there afterwards.
+    """Write constraints, and the pip configuration that uses them, into `folder`; it is or becomes the one at `prefix`.
 
-    pip's configuration is left alone if the one that is there cannot be parsed.
+    `packages` are versions by name. A pip configuration at `prefix` is extended; if it cannot be parsed none is
+    written. Raises `OSError`.
     """
-    write_whole(folder / CONSTRAINTS, constraints_file_text(packages))
+    write_atomically(folder / CONSTRAINTS, constraints_file_text(packages))
     settings = guard_files(prefix)[1]
     already = settings.read_bytes() if settings.is_file() else b""
     try:
-        text = pip_configuration(already, prefix / CONSTRAINTS)
+        text = add_to_pip_configuration(already, prefix / CONSTRAINTS)
     except configparser.Error:
         return  # pip cannot read it either; it is not ours to fix
-    write_whole(folder / PIP_FILE, text)
+    write_atomically(folder / PIP_FILE, text)
 
 
-def replaced_builds_finding(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return an error if packages that the constraints `pins` pin have other versions in `now`, or none; else ()."""
+def replaced_builds_findings(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return an error on packages whose version `now` (by name) is not that of the constraints `pins`; () if none."""
     pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     changes = [
         f"{name} {now.get(name, '–')} ({pinned_version})"
@@ -87,5 +88,5 @@ def replaced_builds_finding(prefix: Path, pins: str, now: Mapping[str, str]) -> 
 
 
 def is_pinned_in_constraints(name: str) -> bool:
-    """Return whether a package is pinned in constraints: torch, its family, ONNX Runtime, DirectML and Triton."""
+    """Return whether constraints pin a package: torch, its family, all of ONNX Runtime, DirectML and Triton."""
     return carried_by_torch_index(name) or name.startswith(_BESIDE)

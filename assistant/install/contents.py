@@ -13,10 +13,10 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from assistant.host.files import discard, discard_folder, link_or_copy, write_temporary
 from assistant.host.process import stream
 from assistant.i18n import _
-from assistant.install.downloads import fetch_wheels, files_on_disk, set_aside_damaged
+from assistant.install.downloads import fetch_large_wheels, files_on_disk, set_aside_damaged
 from assistant.install.resolution import Package, resolve, unreachable, write_lock
 from assistant.install.site import Site, package_folders, read_record
-from assistant.install.uv import LOCK, Uv, disk_obstacle
+from assistant.install.uv import LOCK, Uv, find_disk_error
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
@@ -32,11 +32,11 @@ print(*[wheel for folder in folders if folder for wheel in glob.glob(os.path.joi
 
 
 def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
-    """Return pip as a package for an environment's Python; None, after logging why, if none can be had.
+    """Return pip as a package for an environment's Python; None, after logging why, if none is available.
 
-    The wheel that this Python brings along needs no network, and is the same file each time; else it is the newest of
-    the user's sources. It is no part of a plan or a lock: users update pip as they please, and an environment with
-    another pip is none that has changed.
+    The wheel that this Python contains needs no network, and is the same file each time; if there is none, uv resolves
+    pip from the user's sources. It is no part of a plan or a lock: users update pip as they please, and an environment
+    with another pip does not count as changed.
     """
     output: list[str] = []
     stream([python, "-I", "-B", "-c", _FIND], output.append, cancel=uv.cancel, lock=uv.lock)
@@ -54,11 +54,11 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
 
 
 def find_incomplete(folder: Path, names: Container[str] | None = None) -> dict[Path, list[str]]:
-    """Return the files of an environment's distributions that are missing or of another size, by `*.dist-info`.
+    """Return the files of an environment's distributions that are missing or of another size, by `*.dist-info` folder.
 
-    uv links files from its cache without looking at them again, and a power cut leaves some of them empty there. Where
-    a RECORD does not list itself it has been cut off, and the `*.dist-info` itself is named. Only the distributions in
-    `names` are looked at, by default all.
+    uv links files from its cache without checking them, and a power cut leaves some of them empty there. A RECORD that
+    does not list itself is truncated; the name of its folder then precedes the files. Files without a size in RECORD
+    are not checked. Only the distributions in `names` (canonical) are examined, by default all.
     """
     found = {}
     for info in (info for place in package_folders(folder) for info in place.glob("*.dist-info")):
@@ -77,14 +77,14 @@ def name_of_info(info: Path) -> str:
 
 
 def _file_size(path: str) -> int:
-    """Return the size of a file in bytes; -1 if it cannot be had."""
+    """Return the size of a file in bytes; -1 if it cannot be read."""
     try:
         return os.stat(path).st_size  # noqa: PTH116 - see `find_incomplete`
     except OSError:
         return -1
 
 
-def install_whole(
+def install_and_check(
     python: Path,
     prefix: Path,
     packages: Sequence[Package],
@@ -93,19 +93,20 @@ def install_whole(
     clear: Callable[[], None],
     again: Iterable[str] | None = None,
 ) -> None:
-    """Fetch exact packages and install them from a lock file; do it once more with a new cache if files are damaged.
+    """Download and install exact packages, then check their files; if some are damaged, repeat with an empty cache.
 
-    They become all that is in the environment of `python` at `prefix`. With `again` they are installed beside what else
-    is there, those in `again` even if they are there already. The second try follows incomplete files, and each failure
-    but those of the disk and the network; `clear` removes what was installed. The lock file and the new cache go into
-    the temporary folder of `uv`. Raises `WorkFailed` where the packages cannot be had, or come damaged again.
+    Without `again`, the environment of `python` at `prefix` holds nothing else afterwards. With `again` other packages
+    stay, and those in `again` are reinstalled even if they are there already. It is repeated once, after `clear` has
+    removed what was installed: for incomplete files, and for each failure but those of the disk and the network. The
+    lock file and the new cache go into the temporary folder of `uv`. Raises `WorkFailed` if packages are not available,
+    or damaged twice.
     """
     names = None if again is None else [package.name for package in packages]
     folder = uv.scratch or Path()
 
     def try_once(uv: Uv, again: Iterable[str]) -> Mapping[Path, list[str]]:
-        """Fetch what is not on this disk and install; return what is incomplete then."""
-        fetch_wheels(packages, uv, index_url)
+        """Download what is not on this disk and install all; return the incomplete files by `*.dist-info` folder."""
+        fetch_large_wheels(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, files_on_disk(packages)))
         uv.install(python, folder / LOCK, len(packages), exactly=names is None, again=again)
         return find_incomplete(prefix, names)
@@ -114,7 +115,7 @@ def install_whole(
         if not try_once(uv, again or ()):
             return
     except WorkFailed as error:
-        if uv.offline or disk_obstacle(str(error)) or unreachable(str(error)):
+        if uv.offline or find_disk_error(str(error)) or unreachable(str(error)):
             raise
     set_aside_damaged(packages, uv)
     uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
@@ -127,10 +128,10 @@ def install_whole(
         )
 
 
-def clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
-    """Delete the named distributions that lack files and that no installer can remove any more, within `prefix`.
+def delete_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
+    """Delete those of the named distributions that are incomplete and whose METADATA or RECORD is missing or damaged.
 
-    Those in `spare`, by name and version, stay: they lacked the files before the change.
+    Those in `spare` (versions by name) lacked files before and stay. Nothing outside `prefix` is deleted.
     """
     root = os.path.realpath(prefix)
     for info, wrong in find_incomplete(prefix, names).items():
@@ -148,10 +149,10 @@ def clear_half_written(prefix: Path, names: Container[str], spare: Mapping[str, 
 
 
 def link_own_files(site: Site, folder: Path) -> None:
-    """Link into `folder`, which replaces an environment, the files of that environment that belong to no package.
+    """Hard-link into `folder`, which replaces an environment, the files of that environment that belong to no package.
 
-    They are the user's own files and pip's, which the user may have updated. A file whose path `folder` has already,
-    and compiled modules, are left out. Where the file system has no hard links, files are copied.
+    They are the user's own files and pip's, which the user may have updated. Files whose path exists in `folder`
+    already, and `__pycache__`, are left out. If a hard link fails the file is copied.
     """
     prefix = Path(site.prefix)
     packages = set(site.installed_files(site.versions.keys() - {PIP}))

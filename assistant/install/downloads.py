@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from assistant.host.download import Fetch, download, file_name, local_path
-from assistant.host.files import discard_folder, open_plain, retry_while_in_use, user_cache
+from assistant.host.files import discard_folder, open_regular, retry_while_in_use, user_cache
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.i18n import _
@@ -36,19 +36,19 @@ def downloads_folder() -> Path:
 
 
 def files_on_disk(packages: Iterable[Package]) -> dict[str, Path]:
-    """Return the files that are on this disk, by package: those of folders of wheels, and downloaded wheels."""
+    """Return the paths of the packages' files that exist on this disk, by package name: local and downloaded wheels."""
     files = {package.name: wheel_path(package) for package in packages}
     return {name: file for name, file in files.items() if file.is_file()}
 
 
-def list_missing(packages: Iterable[Package]) -> list[Package]:
-    """Return the large packages, and those of unknown size, whose file is not on this disk."""
+def list_missing_large(packages: Iterable[Package]) -> list[Package]:
+    """Return the packages of at least 5 MB, and those of unknown size, whose file is not on this disk."""
     large = (package for package in packages if package.size is None or package.size >= LARGE)
     return [package for package in large if not wheel_path(package).is_file()]
 
 
 def wheel_path(package: Package) -> Path:
-    """Return where a package's file is or will be: in its folder of wheels, else in the folder of downloads."""
+    """Return a local file's own path, else one in the downloads folder; `BadInput` if the URL has no file name."""
     path, name = local_path(package.url), file_name(package.url)
     if path:
         return path
@@ -59,11 +59,11 @@ def wheel_path(package: Package) -> Path:
     return downloads_folder() / (package.sha256[:20] or f"{package.name}-{package.version}") / name
 
 
-def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> None:
-    """Download the large wheels that are not on this disk, and check sizes and hashes; wait for another download.
+def fetch_large_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = None) -> None:
+    """Download the wheels that `list_missing_large` gives, checking sizes and hashes; first wait for other downloads.
 
-    `index_url` is torch's own index, whose password its files need too. Raises `WorkFailed` when one cannot be had, as
-    when offline, or in the user's folder of wheels.
+    `index_url` is torch's own index, whose password its files need too. Raises `WorkFailed` if a file cannot be
+    downloaded, when offline, and if one is missing from the user's own folder; `Cancelled` on request.
     """
     lock = Lock(downloads_folder() / "lock")
     waiting = False
@@ -74,7 +74,7 @@ def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = No
         uv.cancel.wait(0.5)
         uv.cancel.check()
     try:
-        missing = list_missing(packages)
+        missing = list_missing_large(packages)
         absent = [package for package in missing if uv.offline or package.url.startswith("file:")]
         if absent:
             raise not_on_disk_error(wheel_path(absent[0]).name)
@@ -98,7 +98,7 @@ def fetch_wheels(packages: Sequence[Package], uv: Uv, index_url: str | None = No
 
 
 def _set_aside(path: Path) -> None:
-    """Rename whatever is at a path to "NAME.….damaged", so that a file can go there; do nothing if nothing is."""
+    """Rename whatever exists at a path to "NAME.….damaged", so that a file can be put there; else do nothing."""
     if os.path.lexists(path):
         retry_while_in_use(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.damaged")))
 
@@ -127,7 +127,7 @@ def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
         if package.size is not None and file.stat().st_size != package.size:
             return False
         digest = hashlib.sha256()
-        with open_plain(file, follow=True) as content:
+        with open_regular(file, follow=True) as content:
             while package.sha256 and (piece := content.read(1 << 20)):
                 digest.update(piece)
                 cancel.check()
@@ -137,7 +137,7 @@ def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
 
 
 class _Meter:
-    """Adds up what the workers download, and reports it ten times a second."""
+    """Adds up the bytes of parallel downloads, and sends a progress event at most ten times a second."""
 
     def __init__(self, files: Sequence[Fetch], uv: Uv) -> None:
         self._uv = uv
@@ -147,7 +147,7 @@ class _Meter:
         self._began, self._reported, self._resumed = time.monotonic(), 0.0, 0
 
     def update(self, file: Fetch, have: int) -> None:
-        """Record that `have` bytes of a file are here, and report the sum unless it was reported a moment ago."""
+        """Record that `have` bytes of a file are on disk; send the sum of all files unless one was sent just before."""
         with self._lock:
             if file.path not in self._have:
                 self._resumed += have  # of an earlier try, and no part of our speed

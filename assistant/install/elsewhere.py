@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from assistant.host.process import stream
 from assistant.i18n import _
-from assistant.install.journal import scratch
+from assistant.install.journal import temporary_folder
 from assistant.install.resolution import (
     IN_A_HURRY,
     Resolution,
@@ -36,10 +36,10 @@ _STRATEGY = ("--index-strategy", "unsafe-best-match")
 _NO_SOLUTION = 1  # uv's exit status where no solution exists, and 2 for any other failure (tried with 0.13.9)
 
 
-class Answer(NamedTuple):
-    """What uv said to the packages of a plan: their versions, by name, or in its own words why there are none.
+class ResolverAnswer(NamedTuple):
+    """uv's result for a plan: the packages' versions by name, or its output (`words`), which says why there are none.
 
-    `steps` are the lines of its resolver's log, if that was asked for.
+    `status` is uv's exit status; `steps` are the lines of its resolver's log that were selected.
     """
 
     status: int
@@ -54,24 +54,24 @@ class Answer(NamedTuple):
 
     @property
     def unreachable(self) -> str:
-        """Which address could not be reached and why, in uv's words; "" for other failures."""
+        """Uv's text on which address could not be reached and why; "" for other failures."""
         return unreachable(self.words)
 
     @property
     def only_source(self) -> tuple[str, ...]:
-        """The requirements that come as source alone."""
+        """The requirements for which there is only source, no wheel."""
         return only_source(self.words)
 
 
-class Elsewhere(NamedTuple):
-    """A plan for a machine, which need not be this one, and for a Python, which need not be here."""
+class RemotePlan(NamedTuple):
+    """A plan and the machine that it is for, which need not be this one; its Python need not be installed here."""
 
     plan: Plan
     machine: Machine
 
     @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """The commands that install the plan there, from its requirements, unresolved."""
+        """The two commands of uv that make an environment there and install the plan's requirements, unresolved."""
         plan = self.plan
         python = f"{_FOLDER}/Scripts/python.exe" if self.machine.os == "windows" else f"{_FOLDER}/bin/python"
         index = ("--extra-index-url", plan.index_url, *_STRATEGY) if plan.index_url else ()
@@ -82,9 +82,9 @@ class Elsewhere(NamedTuple):
         )
 
     def resolve(self, tools: Tools, also: tuple[str, ...] = (KERNEL,)) -> Resolution:
-        """Return the plan's packages, and `also`, resolved for that machine.
+        """Return the plan's packages, and those that the requirements `also` add, resolved for that machine.
 
-        Raises `WorkFailed` also if uv has no name for the platform.
+        Raises as `resolution.resolve` does, but `WorkFailed` if an index cannot be reached, and as `uv` does.
         """
         try:
             return resolve(self.plan, self.uv(tools, also))
@@ -94,24 +94,24 @@ class Elsewhere(NamedTuple):
             index = self.plan.index_url or _("pip's index")
             raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
 
-    def ask(self, tools: Tools, is_step: Callable[[str], bool], **variables: str) -> Answer:
-        """Ask uv, by metadata alone, for the versions of all that the plan names; nothing is built or downloaded.
+    def ask(self, tools: Tools, is_step: Callable[[str], bool], **variables: str) -> ResolverAnswer:
+        """Resolve the plan with uv, from metadata alone; return its versions, or its output if it failed.
 
-        `is_step` tells the lines of the resolver's log, for which the `variables` of uv ask. Raises as `resolve` does,
-        and `BadInput` for an index or a requirement that is none.
+        No package is built or downloaded. `is_step` selects the lines of the resolver's log, which environment
+        `variables` make uv print. Raises `BadInput` for an invalid index or requirement, `Cancelled`, and as `uv`.
         """
         check_plan(self.plan)
-        with scratch() as (folder, lock):
+        with temporary_folder() as (folder, lock):
             uv = self.uv(tools, ()).in_folder(folder, lock)
             argv = uv.resolve_command(self.plan, folder)
 
-            def run(uv: Uv) -> Answer:
-                """Run uv and return what it said; that is much, and read when uv has ended, lest it be held up."""
+            def run(uv: Uv) -> ResolverAnswer:
+                """Run uv and return its result; its output is parsed only after its end, so as not to block it."""
                 cleaned, said = Lines(Policy.USABLE), list[str]()
                 environment = {**uv.variables, **variables, **IN_A_HURRY}
                 status = stream(argv, said.append, cancel=tools.cancel, environment=environment, lock=lock)
                 found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if status == 0 else ()
-                return Answer(
+                return ResolverAnswer(
                     status,
                     {package.name: package.version for package in found if package.version},
                     "\n".join(cleaned(line) for line in said if not is_step(line)),

@@ -1,6 +1,6 @@
-"""The environments on this machine: found within bounds of time, and each by its folder.
+"""The environments on this machine: a search for them within a time limit, and one environment by its folder.
 
-A folder tells what the environment is and holds, what is wrong with it, and how its last change goes back.
+`EnvironmentFolder` gives what an environment is and holds, and what is wrong with it; it undoes the last change.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from typing import Literal, NamedTuple, Self
 
 import msgspec
 
-from assistant.catalog.launchers import places
+from assistant.catalog.launchers import environment_places
 from assistant.catalog.tables import Row
 from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
-from assistant.host.process import uninterrupted
+from assistant.host.process import defer_signals
 from assistant.i18n import _
-from assistant.install.conflicts import environment_of, find_conflicts, project_of, undone_by_project
-from assistant.install.constraints import guard_files, replaced_builds_finding
+from assistant.install.conflicts import find_conflicts, find_project, project_environment, project_undo_findings
+from assistant.install.constraints import guard_files, replaced_builds_findings
 from assistant.install.environments import (
     Places,
-    forget_previous,
+    delete_previous,
     previous_marker,
     remove_folders,
     settle_folders,
-    undo_replacement,
+    swap_with_previous,
 )
-from assistant.install.in_place import LastChange, forget_change, moves_between, read_last_change, undo_change
-from assistant.install.kernel import environments_with_kernels, remove_kernel, set_variables
+from assistant.install.in_place import LastChange, delete_undo_record, moves_between, read_last_change, undo_change
+from assistant.install.kernel import kernel_names_by_environment, remove_kernel, set_variables
 from assistant.install.recovery import settle_target
 from assistant.install.site import (
     MARKER,
     Marker,
     Site,
+    find_python,
     has_unreadable_packages,
     interpreter,
     is_environment,
-    python_of,
     read_marker,
-    stamp_of,
+    read_timestamps,
 )
 from assistant.install.sources import Tools
-from assistant.install.target import named_target
+from assistant.install.target import resolve_target
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
 Health = Literal["good", "changed", "broken"]
-# Names that say nothing of an environment, as it is named after the folder that holds it: ~/course/.venv
+# Folder names that do not identify an environment; one in ~/course/.venv is named after the folder above.
 _NAMELESS = {".venv", "venv", "env", ".env", "default", "python_embeded", ".pixi", "envs"}
 MOST_FOLDERS = 600  # chosen: a look at one takes some 50 µs on a warm disk, and milliseconds on one that sleeps
 MOST_SECONDS = 5.0  # chosen: what a user waits for a list
@@ -83,55 +83,55 @@ class MadeEnvironment(Record, frozen=True, omit_defaults=False):
 
 
 class EnvironmentFolder(NamedTuple):
-    """An environment by the path of its folder, or of its Python; `kind` is what keeps it, `of` which tool that is.
+    """A path at which there may be an environment: its folder, or its Python. Every property reads the disk anew.
 
-    `kind` is "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", or an "application".
-
-    There need be none; what is asked of the disk is asked anew each time.
+    `kind` is what it belongs to: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an "application".
+    `tool` is the name of that project's tool, or of the place in the table of launchers; "" for others.
     """
 
     path: Path
     name: str = ""
     kind: str = "venv"
-    of: str = ""
+    tool: str = ""
 
     @classmethod
-    def described(cls, path: Path) -> Self:
-        """Return the environment in a folder with its name and kind, by what lies in it and above it."""
-        project = project_of(path)
+    def from_folder(cls, path: Path) -> Self:
+        """Return the environment in a folder with its name, kind and tool, by the files in it and in its project."""
+        project = find_project(path)
         kind = "project" if project else "conda" if (path / "conda-meta").is_dir() else "venv"
         return cls(path, name_of_folder(path), kind, project.tool if project else "")
 
     @classmethod
     def at(cls, text: str) -> Self:
-        """Return the environment of a path: of an environment's folder, of its Python, or of a project's folder.
+        """Return the environment at a path: its folder, its Python, or the folder of the uv or pixi project it is in.
 
-        Raises `BadInput` for any other path. Nothing in it is started.
+        Raises `BadInput` for any other path. No program is started.
         """
         path = full_path(text)
-        folder = environment_of(path.parent.parent if path.is_file() else path)
+        folder = project_environment(path.parent.parent if path.is_file() else path)
         if not ((folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()):
-            raise cls(Path(text)).not_an_environment()
-        return cls.described(folder)
+            raise cls(Path(text)).not_an_environment_error()
+        return cls.from_folder(folder)
 
     @classmethod
-    def of_target(cls, text: str, host: Host) -> Self:
-        """Return the environment, or the place for one, that a target stands for, as installations take it.
+    def from_target(cls, text: str, host: Host) -> Self:
+        """Return the environment at an installation's target, which need not exist yet.
 
-        It is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
-        uv or pixi that keeps it. What an installation that was killed left there is settled first.
+        `text` is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project
+        of uv or pixi that manages it. An installation that was killed there is finished or rolled back first, but not
+        a change in place. Raises `BadInput` for an impossible path, and `WorkFailed` if that fails.
         """
-        target = named_target(text, host)
+        target = resolve_target(text, host)
         settle_folders(target)
         return cls(target)
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """Return the environment of ours that has a name, a path or a kernel of this name.
+        """Return the environment made by the assistant that has this path, folder name or kernel name.
 
         Raises `BadInput` for one that the assistant did not make, and for a name that several have.
         """
-        path, ours = cls(full_path(name)), cls.all_made()
+        path, ours = cls(full_path(name)), cls.list_made()
         chosen = [path] if path.marker else [one for one in ours if name in {one.path.name, *one.kernels}]
         if len(chosen) != 1:
             text = (
@@ -146,26 +146,26 @@ class EnvironmentFolder(NamedTuple):
         return chosen[0]
 
     @classmethod
-    def all_made(cls) -> list[Self]:
-        """Return the environments that the assistant made, found in its own folder and behind Jupyter's kernels."""
+    def list_made(cls) -> list[Self]:
+        """Return the environments that the assistant made: those in its own folder, by path, then those of kernels."""
         folders = sorted(path.parent for path in shared_environments_folder().glob(f"*/{MARKER}"))
-        paths = dict.fromkeys([*folders, *environments_with_kernels()])
+        paths = dict.fromkeys([*folders, *kernel_names_by_environment()])
         return [cls(path, name_of_folder(path)) for path in paths if read_marker(path)]
 
     @classmethod
-    def all_replaced_builds(cls, host: Host) -> Iterator[Finding]:
-        """Yield an error for each environment whose packages are not those that our constraints in it pin."""
+    def find_all_replaced_builds(cls, host: Host) -> Iterator[Finding]:
+        """Yield an error for each environment, ours or a kernel's, whose pinned packages changed; run their Pythons."""
         own_prefix = Path(str(host.facts("platform").get("prefix", "")))
-        paths = [own_prefix, *(environment.path for environment in cls.all_made()), *environments_with_kernels()]
+        paths = [own_prefix, *(environment.path for environment in cls.list_made()), *kernel_names_by_environment()]
         for environment in map(cls, dict.fromkeys(paths)):
             with suppress(BadInput):  # a Python that does not answer is another finding
                 if host.read(str(guard_files(environment.path)[0])):
-                    yield from environment.replaced_builds(Site.ask(environment.path, host), host)
+                    yield from environment.find_replaced_builds(Site.ask(environment.path, host), host)
 
     @property
     def python(self) -> Path:
         """The path of its Python, which need not exist."""
-        return python_of(self.path)
+        return find_python(self.path)
 
     @property
     def exists(self) -> bool:
@@ -179,13 +179,13 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def stamp(self) -> tuple[int, ...]:
-        """When its Python and its folders of packages last changed (ns); () without any."""
-        return stamp_of(self.python)
+        """The modification times (ns) of its Python and of each folder of packages; () if it has none."""
+        return read_timestamps(self.python)
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of the registered kernels that start its Python."""
-        return tuple(environments_with_kernels().get(self.path, ()))
+        return tuple(kernel_names_by_environment().get(self.path, ()))
 
     @property
     def size(self) -> int:
@@ -200,28 +200,28 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it."""
+        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; `OSError` if none."""
         lines = guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace").splitlines()
         return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
 
     def is_unreadable(self, host: Host) -> bool:
-        """Return whether a folder in which packages lie exists and cannot be listed."""
+        """Return whether one of its folders of packages exists and cannot be listed."""
         return has_unreadable_packages(self.path, host)
 
     def is_foreign(self, host: Host) -> bool:
-        """Return whether looking at it would start a program of somebody else's.
+        """Return whether running its Python would run a program that neither this user's assistant nor kernels made.
 
-        Not if nothing would be started, nor in the environment that this Python runs in and those that the assistant
-        made: the folder of its own environments and the user's kernels say which these are, and no file in the target.
+        False if it does not exist, and for the environment that this Python runs in and those that the assistant made.
+        Which these are is known from the assistant's own folder and the user's kernels, never from a file in it.
         """
         if not self.exists:
             return False
         folder = self.python.parent.parent if self.path.is_file() else self.path
         own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
-        is_ours = folder in {own, *(environment.path for environment in self.all_made())}
+        is_ours = folder in {own, *(environment.path for environment in self.list_made())}
         return not (is_ours and self.python.parent == interpreter(folder).parent)
 
-    def not_an_environment(self) -> BadInput:
+    def not_an_environment_error(self) -> BadInput:
         """Return the error for a path that should be an environment and is none."""
         return BadInput(
             _("{path} is not an environment.", path=self.path),
@@ -229,7 +229,7 @@ class EnvironmentFolder(NamedTuple):
         )
 
     def describe(self, host: Host) -> MadeEnvironment | None:
-        """Return an environment of ours as it is now; its Python is asked what it holds. None for any other."""
+        """Return what an environment made by the assistant holds now, by running its Python; None for any other."""
         marker = self.marker
         if marker is None:
             return None
@@ -258,17 +258,17 @@ class EnvironmentFolder(NamedTuple):
         )
 
     def conflicts(self, site: Site) -> tuple[Finding, ...]:
-        """Return a finding for each thing that breaks or is at risk in it, by what it holds."""
+        """Return a finding for each thing that is broken or at risk in it; `site` is what it holds."""
         return find_conflicts(site, {})
 
-    def replaced_builds(self, site: Site, host: Host) -> Iterable[Finding]:
-        """Return an error if packages that our constraints pin have other versions by now."""
+    def find_replaced_builds(self, site: Site, host: Host) -> Iterable[Finding]:
+        """Return an error if packages that the assistant's constraints pin now have other versions; else ()."""
         pins = host.read(str(guard_files(self.path)[0]))
-        return replaced_builds_finding(self.path, pins.text, site.versions) if pins else ()
+        return replaced_builds_findings(self.path, pins.text, site.versions) if pins else ()
 
-    def undone_by_project(self, plan: Plan, packages: Mapping[str, str]) -> tuple[Finding, ...]:
+    def project_undo_findings(self, plan: Plan, packages: Mapping[str, str]) -> tuple[Finding, ...]:
         """Return a finding if a project manages it, whose tool would undo the installation of a plan; else ()."""
-        return undone_by_project(self.path, plan, packages)
+        return project_undo_findings(self.path, plan, packages)
 
     def set_kernel_variables(self, name: str, variables: Mapping[str, str]) -> None:
         """Add environment variables to one of its kernels; raise `WorkFailed` if it cannot be read or written."""
@@ -276,7 +276,7 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def last_change(self) -> LastChange | None:
-        """Its last change, if what is needed to undo it is still there; else None."""
+        """Its last change, if it can be undone: its replacement by a new environment, else a change in place."""
         before, now = previous_marker(self.path), self.marker
         if before is None or now is None:
             return read_last_change(self.path)
@@ -285,58 +285,59 @@ class EnvironmentFolder(NamedTuple):
         return LastChange(target=str(self.path), at=at, moves=moves, is_replacement=True)
 
     def undo_last_change(self, tools: Tools) -> None:
-        """Bring back what it held before its last change; that can be undone as well.
+        """Restore what it held before its last change, after rolling back an interrupted one; it can be undone, too.
 
-        Raises `BadInput` if there is nothing to undo, and `WorkFailed` with the environment as it is.
+        Raises `BadInput` if there is nothing to undo, and `WorkFailed`, leaving the environment as it is.
         """
         settle_target(self.path, tools)
         if previous_marker(self.path):
-            undo_replacement(self.path)
+            swap_with_previous(self.path)
         else:
             undo_change(self.path, tools.host, tools.uv_of(str(self.python)))
 
-    def forget_last_change(self) -> int:
-        """Delete what is kept for undoing its last change, and return how many bytes that freed."""
-        forget_change(self.path)
-        return forget_previous(self.path)
+    def delete_previous_state(self) -> int:
+        """Delete what is kept for undoing its last change; return the bytes of the replaced environment."""
+        delete_undo_record(self.path)
+        return delete_previous(self.path)
 
     def remove(self) -> None:
-        """Delete an environment that the assistant made, with its kernels and what it replaced; raise `WorkFailed`."""
+        """Delete an environment, its kernels, what it replaced and its undo record; the caller checks that it may."""
         kernels, python = self.kernels, interpreter(self.path)
-        with uninterrupted():
+        with defer_signals():
             remove_folders(self.path)
-            forget_change(self.path)
+            delete_undo_record(self.path)
             for kernel in kernels:
                 remove_kernel(kernel, python)
 
 
 def name_of_folder(path: Path) -> str:
-    """Return the last part of a path that says something, as ".venv" does not; the whole path if none does."""
+    """Return the last part of a path that is not a usual name such as ".venv" or "envs"; else the whole path."""
     parts = [part for part in reversed(path.parts) if part not in _NAMELESS]
     name = parts[0].rstrip("\\/:") if parts else ""
     return name or str(path)
 
 
 class Search(NamedTuple):
-    """The environments that were found; `cut_short` if the search ended before it had looked into all folders."""
+    """The environments that were found; `cut_short` says that the search reached its limits before its end."""
 
     environments: tuple[EnvironmentFolder, ...]
     cut_short: bool
 
 
 def find_environments(host: Host, here: Path, named: Iterable[Path] = ()) -> Search:
-    """Return environments: ours, those of kernels, at `places`, in the folders `named`, below `here` and home.
+    """Return environments: the assistant's, of kernels, below `named` folders, of launchers, below `here` and home.
 
-    The search has bounds of time and folders (`Search.cut_short`). An environment is listed once, by its first name.
+    They come in this order; the search ends after 5 seconds or 600 folders (`Search.cut_short`). An environment that is
+    reached by several paths is listed once, by the first. Nothing in them is run.
     """
     reader = _BoundedReader(host)
     by_path: dict[str, EnvironmentFolder] = {}
     depths = {here: DEPTH_HERE} | ({reader.home: DEPTH_HOME} if reader.home else {})
     for environment in itertools.chain(
-        EnvironmentFolder.all_made(),
-        (EnvironmentFolder(path, name_of_folder(path), "kernel") for path in environments_with_kernels()),
+        EnvironmentFolder.list_made(),
+        (EnvironmentFolder(path, name_of_folder(path), "kernel") for path in kernel_names_by_environment()),
         *(_environments_below(folder, DEPTH_HERE, reader) for folder in named),
-        *(_environments_at(place, reader) for place in places()),
+        *(_environments_at(place, reader) for place in environment_places()),
         *(_environments_below(folder, depth, reader) for folder, depth in depths.items()),
     ):
         if reader.is_over:
@@ -348,7 +349,7 @@ def find_environments(host: Host, here: Path, named: Iterable[Path] = ()) -> Sea
 
 
 class _BoundedReader:
-    """Reads folders of a host, as long as the bounds of time and number allow, each once."""
+    """Lists folders of a host, each once, until a limit of time or number is reached; then all seem empty."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -360,11 +361,11 @@ class _BoundedReader:
 
     @property
     def is_over(self) -> bool:
-        """Whether the bounds of time or number are reached."""
+        """Whether the limit of time or of folders is reached."""
         return self._left <= 0 or time.monotonic() > self._end
 
     def list_folder(self, folder: Path) -> tuple[list[str], list[str]]:
-        """Return the names of the folders in a folder, and of all else in it; ([], []) if it cannot be listed."""
+        """Return the names of the folders in a folder, and of all else in it; ([], []) without, or past the limits."""
         if folder not in self._seen:
             self._left -= 1
             listing = {} if self.is_over else self.host.facts("folder", str(folder))
@@ -386,7 +387,7 @@ class _BoundedReader:
 
 
 def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
-    """Yield the paths that a row of the table of places gives, as environments; whether they exist is not checked."""
+    """Yield the paths of a row of the launchers' table, for "*" each folder; an environment may not be there."""
 
     def read(text: str) -> str:
         """Return the text of a file, "" if it cannot be read."""
@@ -408,12 +409,12 @@ def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[Environment
 
 
 def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
-    """Yield the environments in a folder and below it, the nearest first; none inside of links and environments."""
+    """Yield environments up to `depth` levels below `top`, level by level; links and hidden ones not entered."""
     queue = deque([(top, depth)])
     while queue and not reader.is_over:
         folder, levels = queue.popleft()
         if reader.is_environment(folder):
-            yield EnvironmentFolder.described(folder)
+            yield EnvironmentFolder.from_folder(folder)
         elif levels:
             queue += [
                 (folder / name, levels - 1)

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from assistant.catalog import load_catalog
 from assistant.host.base import Host
-from assistant.host.files import discard, read_plain, sync_file_system, sync_to_disk, write_whole
+from assistant.host.files import discard, fsync_path, read_regular, sync_file_system, write_atomically
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, uninterrupted
+from assistant.host.process import CancelToken, defer_signals
 from assistant.i18n import Text, _
 from assistant.install.constraints import guard_files, write_guards
-from assistant.install.contents import clear_half_written, find_incomplete, install_whole, name_of_info
-from assistant.install.environments import bring_to_disk, can_be_renamed_to, inode_of, nothing_to_undo_error
-from assistant.install.journal import Before, Entry, Journal, entry_of, locked, scratch
-from assistant.install.kernel import note_kernel, put_kernel_back, register_kernel
+from assistant.install.contents import delete_half_written, find_incomplete, install_and_check, name_of_info
+from assistant.install.environments import can_be_renamed_to, flush_to_disk, nothing_to_undo_error, owned_inode
+from assistant.install.journal import Before, Entry, Journal, entry_for, locked, temporary_folder
+from assistant.install.kernel import record_kernel, register_kernel, restore_kernel
 from assistant.install.resolution import Package, resolve
 from assistant.install.site import Site, read_marker, write_marker
 from assistant.install.uv import Uv
@@ -40,9 +40,9 @@ Verify = Callable[[Environment, Lock], None]  # processes that it starts hold th
 
 
 class Move(Record, frozen=True):
-    """What happens to one package: its version before ("" if it comes) and after ("" if it goes).
+    """What happens to one package: its version before ("" if it is added) and after ("" if it is removed).
 
-    Where both are the same it is installed again.
+    If both are the same it is installed again.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Move(Record, frozen=True):
 
     @property
     def words(self) -> Text:
-        """What happens to it, in words."""
+        """What happens to it, as a text for users."""
         words = {"name": self.name, "before": self.before, "after": self.after}
         if not self.after:
             return _("{name} {before} is removed", **words)
@@ -63,9 +63,9 @@ class Move(Record, frozen=True):
 
 
 class LastChange(Record, frozen=True, kw_only=True):
-    """The last change of an environment: when it was made (ISO 8601), its moves, and the index of the torch before.
+    """The last change of an environment: its time (`at`, ISO 8601), its moves, and the index of the earlier torch.
 
-    With `is_replacement` the environment that was there before lies beside it as it was.
+    With `is_replacement` the earlier environment lies beside it, unchanged.
     """
 
     target: str
@@ -76,10 +76,10 @@ class LastChange(Record, frozen=True, kw_only=True):
 
 
 def is_replaceable(site: Site, host: Host) -> bool:
-    """Return whether an environment can be built anew beside itself and replaced, instead of being changed in place.
+    """Return whether a new environment can be built beside this one and replace it, instead of a change in place.
 
-    It is one of ours, holds nothing but packages of indexes, lies on one file system and can be renamed, and the
-    assistant does not run in it.
+    True if the assistant made it and does not run in it, all its packages come from indexes and list their files, it
+    lies on one file system, and it can be renamed.
     """
     prefix, packages = Path(site.prefix), Path(site.purelib)
     if read_marker(prefix) is None or prefix == Path(str(host.facts("platform").get("prefix", ""))):
@@ -110,15 +110,15 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
     verify: Verify,
     plan: Plan | None = None,
 ) -> None:
-    """Install and remove packages in an environment where it is; with `plan`, register its kernel, too.
+    """Install `packages` in an existing environment and remove those that `moves` remove; then call `verify`.
 
-    The old packages are put back if that fails or `verify` refuses the result. Raises as `changing` does.
+    With `plan` its kernel is registered. If anything fails, the old packages return. Raises as `restore_on_failure`.
     """
     prefix = Path(site.prefix)
     going = [move.name for move in moves if not move.after]
     after = {name: version for name, version in site.versions.items() if name not in going}
     after |= {move.name: move.after for move in moves if move.after}
-    with changing(site, environment.kernel, moves, host, uv) as (held, lock):
+    with restore_on_failure(site, environment.kernel, moves, host, uv) as (held, lock):
         _replace_packages(
             site, packages, index_url, held, going, [one.name for one in moves if one.before == one.after]
         )
@@ -131,11 +131,14 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
 
 
 @contextmanager
-def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host, uv: Uv) -> Iterator[tuple[Uv, Lock]]:
-    """Hold an environment while its packages are changed; restore them if the block raises, else keep what undoes it.
+def restore_on_failure(
+    site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host, uv: Uv
+) -> Iterator[tuple[Uv, Lock]]:
+    """Lock an environment while a block changes its packages; restore them if it raises, else write an undo record.
 
-    Yields uv with a temporary folder, and the lock that its programs hold. Raises `WorkFailed` also if the packages
-    cannot be restored.
+    Yields uv with a temporary folder, and the lock for its programs to hold; writes a journal before, and flushes the
+    disk after the block. Raises what the block raises, and `WorkFailed` if another process holds the lock, the journal
+    cannot be written, or the packages cannot be restored.
     """
     target, python = Path(site.prefix), Path(site.python)
     moved = tuple(move.name for move in moves)
@@ -145,31 +148,31 @@ def changing(site: Site, kernel: str | None, moves: tuple[Move, ...], host: Host
         made=python.lstat().st_mtime_ns,
         moved=moved,
         incomplete=tuple(map(name_of_info, find_incomplete(target, moved))),
-        index_url=torch_index_of(site),
+        index_url=find_torch_index(site),
     )
-    with locked(target) as (entry, lock), scratch() as (folder, _lock):
+    with locked(target) as (entry, lock), temporary_folder() as (folder, _lock):
         held = uv.in_folder(folder, lock)
-        note = note_kernel(kernel, python) if kernel else None
-        journal = Journal(kind="change", target=str(target), goes=inode_of(target), before=before, kernel=note)
+        note = record_kernel(kernel, python) if kernel else None
+        journal = Journal(kind="change", target=str(target), goes=owned_inode(target), before=before, kernel=note)
         entry.write(journal)
         try:
             yield held, lock
-            bring_to_disk(target, uv.cancel.check)
+            flush_to_disk(target, uv.cancel.check)
         except BaseException as error:
-            with uninterrupted():
+            with defer_signals():
                 restore_packages(entry, journal, host, held)
             if isinstance(error, Cancelled):
                 text = _("The packages in {path} are as they were before. Start the step again when you are ready.")
                 error.hint = text.format(path=target)
             raise
-        with uninterrupted():
+        with defer_signals():
             now = datetime.now(UTC).isoformat(timespec="seconds")
             change = LastChange(target=str(target), at=now, moves=moves, index_url=before.index_url)
             with suppress(OSError):
-                write_whole(entry.undo, to_json(change), private=True)
-            entry.forget()
+                write_atomically(entry.undo, to_json(change), private=True)
+            entry.delete_journal()
             with suppress(OSError):  # else a power cut would bring the journal back, and the old packages with it
-                sync_to_disk(entry.journal.parent)
+                fsync_path(entry.journal.parent)
 
 
 def _replace_packages(
@@ -180,10 +183,10 @@ def _replace_packages(
     removes: Collection[str],
     again: Collection[str],
 ) -> None:
-    """Remove packages from an environment and install exact ones; those in `again` even if they are there already.
+    """Remove packages (`removes`) and install exact `packages`; those in `again` even if they are there already.
 
     If files are damaged they are installed once more with a new cache. Raises `BadInput` for a package that does not
-    list its files, and `WorkFailed`.
+    list its files, or whose folder leads out of the environment, and `WorkFailed` if uv fails.
     """
     prefix, names = Path(site.prefix), {package.name for package in packages}
     removes = [name for name in removes if name in site.versions]
@@ -191,12 +194,12 @@ def _replace_packages(
     uv.remove(Path(site.python), removes)
     if packages:
         before = {name: version for name, version in site.versions.items() if name not in again}
-        clear = partial(clear_half_written, prefix, names, before)
-        install_whole(Path(site.python), prefix, packages, index_url, uv, clear, again)
+        clear = partial(delete_half_written, prefix, names, before)
+        install_and_check(Path(site.python), prefix, packages, index_url, uv, clear, again)
 
 
 def _refuse_links_out(site: Site, names: Collection[str]) -> None:
-    """Raise `BadInput` if a folder of the packages is, or would be, a link that leads out of the environment."""
+    """Raise `BadInput` if a folder that the packages use or would use is, by links, outside of the environment."""
     root = os.path.realpath(site.prefix)
     folders = {os.path.dirname(f"{site.prefix}/{file}") for file in site.installed_files(names)}  # noqa: PTH120 - 20,000
     for name in names:
@@ -212,7 +215,7 @@ def _refuse_links_out(site: Site, names: Collection[str]) -> None:
 
 
 def _update_own_files(target: Path, packages: Mapping[str, str], *, is_new: bool = False) -> None:
-    """Write the versions that an environment holds now into its constraints and its marker, if it has them.
+    """Write the installed versions (`packages`, by name) into an environment's constraints and marker, if it has them.
 
     With `is_new` it gets constraints in any case.
     """
@@ -224,23 +227,24 @@ def _update_own_files(target: Path, packages: Mapping[str, str], *, is_new: bool
 
 
 def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
-    """Bring an environment back to what its journal says it held, and return True; False if it is gone or replaced.
+    """Restore the packages and kernel that an environment had by its journal, and delete the journal.
 
-    `uv` has a temporary folder. Raises `WorkFailed` if that cannot be done.
+    Returns False, and restores nothing, if the environment is gone or another one is in its place. `uv` must have a
+    temporary folder. A request to stop is ignored. Raises `WorkFailed` if it fails; the journal stays then.
     """
     target, before = Path(journal.target), journal.before
-    is_same = journal.goes in {0, inode_of(target)}
+    is_same = journal.goes in {0, owned_inode(target)}
     try:
         is_same &= before is not None and Path(before.python).lstat().st_mtime_ns == before.made
     except OSError:
         is_same = False
     if before is None or not is_same:
-        entry.forget()
+        entry.delete_journal()
         return False
     uv = with_changes(uv, cancel=CancelToken(), python=before.python)  # who stopped the change wants it undone
     try:
         spare = {name: before.packages[name] for name in before.incomplete if name in before.packages}
-        clear_half_written(target, before.moved, spare)
+        delete_half_written(target, before.moved, spare)
         site = Site.ask(Path(before.python), host)
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
         versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
@@ -252,8 +256,8 @@ def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool
             hint=_("`assistant recover` tries again; the network and the index must be reachable."),
         ) from error
     if journal.kernel:
-        put_kernel_back(journal.kernel)
-    entry.forget()
+        restore_kernel(journal.kernel)
+    entry.delete_journal()
     return True
 
 
@@ -265,9 +269,9 @@ def _restore_versions(
     uv: Uv,
     spare: Container[str] = (),
 ) -> None:
-    """Install versions of packages that have another version now or lack files, and remove the packages in `removes`.
+    """Install those of `versions` (by name) that differ or lack files now; remove the packages in `removes`.
 
-    Packages in `spare` may lack files, as they did before the change.
+    Packages in `spare` may lack files, as they did before the change. Constraints and marker are updated.
     """
     prefix = Path(site.prefix)
     again = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in spare}
@@ -282,48 +286,48 @@ def _restore_versions(
 
 
 def resolve_versions(site: Site, versions: Mapping[str, str], index_url: str | None, uv: Uv) -> tuple[Package, ...]:
-    """Return exact versions as packages for an environment, without what they require; raise as `resolve` does."""
-    plan = plan_of_lines(site, tuple(f"{name}=={version}" for name, version in versions.items()), index_url)
+    """Return exact versions (by name) as packages for an environment, without dependencies; raise as `resolve` does."""
+    plan = plan_for_resolving(site, tuple(f"{name}=={version}" for name, version in versions.items()), index_url)
     return resolve(plan, with_changes(uv, also=()), dependencies=False).packages
 
 
-def plan_of_lines(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
-    """Return a plan with requirements and an index, for resolving alone; its other fields mean nothing."""
+def plan_for_resolving(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
+    """Return a plan of requirements, an index and the environment's Python, to be resolved; other fields are blank."""
     return Plan(
         backend=Backend.CPU, variant="", torch="", python=site.minor, index_url=index_url, requirements=requirements
     )
 
 
-def torch_index_of(site: Site) -> str | None:
-    """Return the index for the build of torch in an environment; None for the default index, and without torch."""
+def find_torch_index(site: Site) -> str | None:
+    """Return the index of a site's torch, by marker or torch's version; None for the default one and without torch."""
     marker = read_marker(Path(site.prefix))
     build = site.versions.get("torch", "").partition("+")[2]  # 2.13.0+cpu is on the index of "cpu"
     return marker.plan.index_url if marker else load_catalog().index_url(build) if build else None
 
 
 def moves_between(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move, ...]:
-    """Return a move for each package whose versions differ between two states of an environment, by name."""
+    """Return a move for each package whose versions differ between two states (versions by name), sorted by name."""
     names = sorted({*before, *after})
     moved = (Move(name=name, before=before.get(name, ""), after=after.get(name, "")) for name in names)
     return tuple(move for move in moved if move.before != move.after)
 
 
 def read_last_change(target: Path) -> LastChange | None:
-    """Return the recorded last change in place of an environment; None if there is none, or it cannot be read."""
-    file = entry_of(target).undo
+    """Return the record of an environment's last change in place; None without moves, without or with a bad file."""
+    file = entry_for(target).undo
     try:
-        change = from_json(read_plain(file), LastChange, str(file))
+        change = from_json(read_regular(file), LastChange, str(file))
     except (OSError, BadInput):
         return None
-    is_of_target = os.path.realpath(change.target) == os.path.realpath(target)  # as the file's own name: `entry_of`
+    is_of_target = os.path.realpath(change.target) == os.path.realpath(target)  # as the file's own name: `entry_for`
     return change if is_of_target and change.moves else None
 
 
 def undo_change(target: Path, host: Host, uv: Uv) -> None:
-    """Install the versions that an environment held before its last change in place, and remove what came with it.
+    """Install the versions that an environment held before its last change in place, and remove what that added.
 
-    What was installed or removed since stays so. That can be undone as well. Raises `BadInput` if there is nothing to
-    undo, and `WorkFailed` if the old versions cannot be had.
+    Other packages that were installed or removed since stay so. The undoing can be undone, too. Raises `BadInput` if
+    there is nothing to undo, `WorkFailed` if the old versions are not available, and as `restore_on_failure` does.
     """
     last = read_last_change(target)
     if last is None:
@@ -332,11 +336,11 @@ def undo_change(target: Path, host: Host, uv: Uv) -> None:
     back = {move.name: move.before for move in last.moves if move.before}
     removes = {move.name for move in last.moves if not move.before} & site.versions.keys()
     after = {name: version for name, version in site.versions.items() if name not in removes} | back
-    with changing(site, None, moves_between(site.versions, after), host, uv) as (held, _lock):
+    with restore_on_failure(site, None, moves_between(site.versions, after), host, uv) as (held, _lock):
         _restore_versions(site, back, removes, last.index_url, held)
 
 
-def forget_change(target: Path) -> None:
-    """Delete the record that undoes the last change in place of an environment; ignore that it cannot be deleted."""
+def delete_undo_record(target: Path) -> None:
+    """Delete the undo record of an environment's last change in place; ignore that it cannot be deleted."""
     with suppress(OSError):
-        discard(entry_of(target).undo)
+        discard(entry_for(target).undo)

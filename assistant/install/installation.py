@@ -1,8 +1,8 @@
-"""The install step: `prepare` says what an installation would do, `Prepared.install` does it or leaves all as it was.
+"""The install step: `prepare` computes what an installation would do, `Prepared.install` does it, or changes nothing.
 
-`ChangeRequest.work_out` and `Difference.make` are the same for packages of an existing environment. A new environment,
-or one that the assistant made, is built aside, verified there and put in place by a rename. An environment of somebody
-else's is changed where it is: see `in_place`.
+`ChangeRequest.resolve_change` and `Difference.apply` do the same for packages of an existing environment. A new one,
+or one that the assistant made, is built beside its target, verified there and then renamed. An environment that the
+assistant did not make is changed in place: see `in_place`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,29 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
 from assistant.host.files import discard_folder, write_temporary
 from assistant.i18n import _, ngettext
-from assistant.install.conflicts import broken_requirements, find_conflicts, undone_by_project
+from assistant.install.conflicts import find_broken_requirements, find_conflicts, project_undo_findings
 from assistant.install.constraints import guard_files, write_guards
-from assistant.install.contents import PIP, find_incomplete, find_pip, install_whole, link_own_files
-from assistant.install.downloads import files_on_disk, list_missing, wheel_path
-from assistant.install.environments import Places, building
+from assistant.install.contents import PIP, find_incomplete, find_pip, install_and_check, link_own_files
+from assistant.install.downloads import files_on_disk, list_missing_large, wheel_path
+from assistant.install.environments import Places, build_beside
 from assistant.install.in_place import (
     Move,
     Verify,
     change_in_place,
+    find_torch_index,
     in_place_notice,
     is_replaceable,
     moves_between,
-    plan_of_lines,
+    plan_for_resolving,
     resolve_versions,
-    torch_index_of,
 )
-from assistant.install.kernel import choose_kernel_name, choose_launcher_name, kernel_file, note_kernel, register_kernel
+from assistant.install.kernel import (
+    choose_kernel_name,
+    choose_launcher_name,
+    kernel_file,
+    record_kernel,
+    register_kernel,
+)
 from assistant.install.recovery import settle_target
 from assistant.install.resolution import Package, Resolution, Unsolved, resolve, write_lock
 from assistant.install.site import Distribution, Site, interpreter, read_marker, write_marker
@@ -47,8 +53,8 @@ from assistant.install.target import (
     check_lengths,
     check_target,
     find_plan_target,
-    named_target,
     onedrive_findings,
+    resolve_target,
     target_or_default,
 )
 from assistant.install.uv import LOCK, Uv
@@ -61,11 +67,11 @@ from assistant.model.report import Environment
 
 
 class Prepared(Record, frozen=True):
-    """What an installation would do: where, with which commands, how much; `ready` is an environment that fits already.
+    """What an installation would do; `ready` is an environment at the target that already holds what the plan needs.
 
-    `site` is the environment that stands there, as it was when this was worked out. `writes` are the files and folders
-    that it writes, `download` the bytes that it fetches, as far as known, `findings` what the user should know first,
-    `card` the GPU that the launcher names.
+    `site` is the existing environment there, as it was when this was computed. `writes` are the files and folders that
+    it writes, `download` the bytes that it downloads, as far as known, `findings` what the user should know first,
+    `card` the name of the GPU for the launcher.
     """
 
     plan: Plan
@@ -80,10 +86,10 @@ class Prepared(Record, frozen=True):
     card: str = ""
 
     def install(self, verify: Verify, tools: Tools) -> Environment:
-        """Install what was prepared, register its kernel, and return it; what is ready already is returned as it is.
+        """Install what was prepared, register its kernel, and return the environment; `ready` is returned as it is.
 
-        `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when the
-        target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was when the work stops midway.
+        `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before any change if the target
+        cannot be used; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
         """
         target, host, plan = Path(self.target), tools.host, self.plan
         settle_target(target, tools)
@@ -111,14 +117,13 @@ class Prepared(Record, frozen=True):
 
 
 def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
-    """Return what installing a plan would do to a target ("" or "new", "kernel", or a path), and change nothing.
+    """Return what installing a plan at a target would do, and change nothing; findings are sent as events, too.
 
-    `card` is the GPU that the plan uses, as the launcher is to name it. Only what a killed installation left there is
-    rolled back first, as it would be taken for an environment that stands. What the user should know before is reported
-    as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, packages that cannot be had, and
-    if the user does not agree to what must be asked.
+    `where` is "" or "new" (a folder named after the plan), "kernel" (this Python's environment), or a path. `card` is
+    the name of the plan's GPU for the launcher. A killed installation there is finished or rolled back first. Raises
+    `BadInput` or `WorkFailed` for a target that cannot be used and for packages that are not available.
     """
-    settle_target(named_target(target_or_default(plan, where), tools.host), tools)
+    settle_target(resolve_target(target_or_default(plan, where), tools.host), tools)
     target, site = find_plan_target(plan, where, tools.host)
     check_target(target, site)
     uv = tools.uv(plan, site)
@@ -131,7 +136,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
         *tools.sources.index_findings(plan),
         *left_out,
         *((in_place_notice(target), *find_conflicts(changing, resolution.versions)) if changing else ()),
-        *undone_by_project(target, plan, resolution.versions),
+        *project_undo_findings(target, plan, resolution.versions),
         *onedrive_findings(target),
     )
     for finding in findings:
@@ -139,14 +144,14 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     packages = resolution.changes(changing.versions) if changing else list(resolution.packages)
     python = Path(site.python) if site else interpreter(target)
     inside = [f"{site.purelib}{os.sep}", *map(str, guard_files(target))] if site else [f"{target}{os.sep}"]
-    downloads = [str(wheel_path(package)) for package in list_missing(packages)]
+    downloads = [str(wheel_path(package)) for package in list_missing_large(packages)]
     return Prepared(
         plan=plan,
         target=str(target),
         resolution=resolution,
         commands=list_commands(uv, target, changing),
         writes=(*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python)))),
-        download=bytes_to_download(packages),
+        download=missing_bytes(packages),
         findings=findings,
         site=site,
         card=card,
@@ -156,7 +161,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
 def _resolve_with_added(
     plan: Plan, site: Site | None, uv: Uv, tools: Tools, *, replaces: bool
 ) -> tuple[Resolution, tuple[Finding, ...]]:
-    """Return a plan resolved with what the user added to the replaced environment; a finding tells what is left out."""
+    """Resolve a plan with what users added, if `replaces` and it fits; else without, with a finding on what is out."""
     keep = {**(site.versions if site else {}), **tools.sources.keep}
     added: list[str] = []
     if site and replaces:
@@ -178,7 +183,7 @@ def _resolve_with_added(
 
 
 def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
-    """Return the environment at a target if the assistant made it and it holds what a resolution lists; else None."""
+    """Return the environment at a target if the assistant made it and it holds a resolution's packages; else None."""
     marker = read_marker(target) if site and not resolution.changes(site.versions) else None
     return marker.environment if marker and marker.environment.packages.items() <= resolution.versions.items() else None
 
@@ -197,7 +202,7 @@ def list_commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[st
     return tuple(tuple(step) for step in steps)
 
 
-def bytes_to_download(packages: Sequence[Package]) -> int:
+def missing_bytes(packages: Sequence[Package]) -> int:
     """Return how many bytes of packages are not on this disk yet, as far as sizes are known."""
     on_disk = files_on_disk(packages)
     return sum(package.size or 0 for package in packages if package.name not in on_disk)
@@ -214,22 +219,23 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     verify: Verify,
     versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Build an environment aside with exact packages and what `site`, which it replaces, holds besides, and place it.
+    """Build an environment with exact packages beside its target, verify it, register its kernel, and rename it there.
 
-    Before that it is verified; then its kernel is registered. `versions` are those for its constraints, by default
-    those of the environment. Raises as `building` and `verify` do.
+    Files of `site`, which it replaces, that belong to no package are linked into it. A new one gets pip, too.
+    `versions` (by name) are for its constraints, by default the environment's packages. Raises as `build_beside`,
+    `put_in_place` and `verify` do, after rolling all back.
     """
     target = Path(environment.path)
-    with building(target) as work:
+    with build_beside(target) as work:
         folder, python = work.folder, interpreter(work.folder)
         held = uv.in_folder(work.scratch, work.lock)
-        held.make(folder)
+        held.create_environment(folder)
         if not site and all(package.name != PIP for package in packages):  # some packages require pip, as fastai does
             packages = [*packages, *filter(None, [find_pip(python, plan, held)])]
         lock = work.scratch / LOCK
         write_temporary(lock, write_lock(packages, files_on_disk(packages)))
         if not held.is_synced_from_cache(python, lock) or find_incomplete(folder):
-            install_whole(python, folder, packages, index_url, held, partial(work.restart, held))
+            install_and_check(python, folder, packages, index_url, held, partial(work.restart, held))
         if site:
             link_own_files(site, folder)
         discard_folder(work.scratch)
@@ -240,15 +246,15 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
         work.start_syncing()
         verify(replace(environment, path=str(folder), python=str(python)), work.lock)
         uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
-        kernel = note_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
+        kernel = record_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
         work.put_in_place(uv.cancel.check, kernel, partial(register_kernel, plan, environment))
 
 
 class ChangeRequest(Record, frozen=True):
-    """A requested change of an environment: requirements to meet, packages to remove, packages to install again.
+    """A requested change of an environment: requirements to meet, packages to remove, packages to reinstall (`again`).
 
-    What comes `again` keeps its version, unless a requirement gives it another. `index_url` is where torch and its
-    family come from, None for the default index.
+    What is reinstalled keeps its version, unless a requirement gives it another. `index_url` is where torch and its
+    family come from; None for the index of the torch that is installed.
     """
 
     requires: tuple[str, ...] = ()
@@ -256,25 +262,26 @@ class ChangeRequest(Record, frozen=True):
     again: tuple[str, ...] = ()
     index_url: str | None = None
 
-    def work_out(self, site: Site, tools: Tools, *, all_else: bool = True) -> Difference:
-        """Return what the change would do to an environment, with as few moves as uv finds; change nothing.
+    def resolve_change(self, site: Site, tools: Tools, *, all_else: bool = True) -> Difference:
+        """Resolve the change for an environment, keeping installed versions that fit; return the difference.
 
-        With `all_else`, other broken packages are mended as well if that is possible. Raises `BadInput` for an
-        environment, or a package, that is not to be changed this way, and `WorkFailed` if no packages fit.
+        Nothing is changed. With `all_else` all packages are resolved together, so that other unmet requirements are
+        fixed, too; if that has no solution, only the requested ones are. Raises `BadInput` for an environment or a
+        package that must not be changed this way, and `WorkFailed` if no packages fit or no index answers.
         """
         check_target(Path(site.prefix), site)
         try:
-            return _work_out(site, self, tools, whole=all_else)
+            return _resolve_change(site, self, tools, whole=all_else)
         except Unsolved as failure:
             if not all_else or failure.unreachable:
                 raise
-            return _work_out(site, self, tools, whole=False)
+            return _resolve_change(site, self, tools, whole=False)
 
 
 class Difference(Record, frozen=True):
     """What a change would do: which packages move, what is downloaded (bytes), what the user should know first.
 
-    `site` is the environment as it was then, `after` the versions that it will hold.
+    `site` is the environment as it was when this was computed, `after` the versions that it will hold, by name.
     """
 
     site: Site
@@ -287,7 +294,7 @@ class Difference(Record, frozen=True):
 
     @property
     def site_after(self) -> Site:
-        """The environment as the change would leave it; of a version that comes nothing is known but its name."""
+        """The environment as the change would leave it; a new version has no metadata but name and version."""
         before, moving = self.site, {move.name: move.after for move in self.moves}
         requires = {(package.canonical_name, package.version): package.requires for package in before.own}
         stays = [package for package in before.distributions if package.canonical_name not in moving]
@@ -298,11 +305,11 @@ class Difference(Record, frozen=True):
         ]
         return replace(before, distributions=(*stays, *comes))
 
-    def make(self, verify: Verify, tools: Tools) -> Environment:
-        """Carry the change out and return the environment; `verify` may refuse the result by raising. It can be undone.
+    def apply(self, verify: Verify, tools: Tools) -> Environment:
+        """Make the change and return the environment; `verify` may refuse the result by raising. It can be undone.
 
-        One of ours is built anew beside the old one; any other is changed in place. It ends with all of the change, or
-        with the environment as it was. Raises `BadInput`, `WorkFailed` or `Cancelled`.
+        An environment that `is_replaceable` is built anew and replaced; any other is changed in place. If it fails the
+        environment is as it was. Raises `BadInput`, `WorkFailed`, also if packages have changed since, or `Cancelled`.
         """
         target, host = Path(self.site.prefix), tools.host
         settle_target(target, tools)
@@ -318,7 +325,7 @@ class Difference(Record, frozen=True):
         environment = Environment(path=str(target), python=site.python, packages=self.after)
         marker = read_marker(target)
         if marker and is_replaceable(site, host):
-            index_url = self.index_url or torch_index_of(site)
+            index_url = self.index_url or find_torch_index(site)
             versions = {name: version for name, version in self.after.items() if name != PIP}
             packages = resolve_versions(site, versions, index_url, uv)
             before = marker.environment
@@ -329,11 +336,11 @@ class Difference(Record, frozen=True):
         return environment
 
 
-def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:
-    """Return what a change would do, resolved with all else that an index can replace (`whole`), or alone.
+def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:
+    """Return what a change would do, resolved with the environment's other packages (`whole`), or by itself.
 
-    Packages from folders, repositories and files, conda's, and torch's family unless the change is about it, keep their
-    versions, and bound the others. Raises as `ChangeRequest.work_out` does.
+    Packages from folders, repositories and files, conda's, and torch's family unless the request names it, keep their
+    versions, and constrain the others. Raises as `ChangeRequest.resolve_change` does.
     """
     versions, again = site.versions, set(request.again)
     removed: set[str] = {canonicalize_name(name) for name in request.removes}
@@ -347,9 +354,9 @@ def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) 
         lines += sorted(versions.keys() - unchangeable - removed - requested - again - {PIP})
         lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable & family)]
     is_torchs = any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines)
-    index_url = tools.sources.index_url or request.index_url or torch_index_of(site) if is_torchs else None
+    index_url = tools.sources.index_url or request.index_url or find_torch_index(site) if is_torchs else None
     plan = replace(
-        plan_of_lines(site, tuple(dict.fromkeys(lines)), index_url),
+        plan_for_resolving(site, tuple(dict.fromkeys(lines)), index_url),
         constraints=tuple(f"{name}=={versions[name]}" for name in sorted(unchangeable - removed - requested)),
     )
     uv = dataclasses.replace(tools.uv_of(site.python), also=())
@@ -358,7 +365,7 @@ def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) 
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
     packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
     comes = {package.name: package.version for package in packages}
-    _refuse_unfit(site, resolution, removed, comes, requested | again)
+    _refuse_harmful_change(site, resolution, removed, comes, requested | again)
     after = keep | comes
     names = sorted({*comes, *(removed & versions.keys())})
     return Difference(
@@ -366,28 +373,29 @@ def _work_out(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) 
         moves=tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names),
         after=after,
         packages=packages,
-        download=bytes_to_download(packages),
+        download=missing_bytes(packages),
         findings=(
             *(tools.sources.index_findings(plan) if packages else ()),
-            *undone_by_project(Path(site.prefix), plan, after),
+            *project_undo_findings(Path(site.prefix), plan, after),
         ),
         index_url=index_url,
     )
 
 
-def _refuse_unfit(
+def _refuse_harmful_change(
     site: Site, resolution: Resolution, removed: Collection[str], comes: Collection[str], requested: Collection[str]
 ) -> None:
-    """Raise if a change breaks a package that stays, or replaces one that is not to be replaced.
+    """Raise if a change breaks a package that stays, or replaces or removes one that it must not.
 
-    A requirement that is not met now does not count. A package of conda's is conda's to change (`BadInput`): it would
-    not know of the change, and undo it. One from a folder, a repository or a file must not be replaced from an index
-    (`Unsolved`); from a file it is if it was `requested`, as it may well have been downloaded by hand.
+    `removed`, `comes` and `requested` are canonical names. A requirement that is unmet already does not count. conda's
+    packages must be changed by conda (`BadInput`), which would undo other changes. One from a folder, a repository or a
+    file must not be replaced from an index (`Unsolved`), but may if it came from a file and is `requested`: it may well
+    have been downloaded by hand. A broken requirement raises `Unsolved`.
     """
-    before = {(broken.package.name, broken.requirement.name) for broken in broken_requirements(site, {}, removed)}
+    before = {(broken.package.name, broken.requirement.name) for broken in find_broken_requirements(site, {}, removed)}
     broken = [
         one
-        for one in broken_requirements(site, resolution.versions, removed)
+        for one in find_broken_requirements(site, resolution.versions, removed)
         if (one.package.name, one.requirement.name) not in before
     ]
     moving = [package for package in site.own if package.canonical_name in {*comes, *removed}]
@@ -398,12 +406,12 @@ def _refuse_unfit(
         and not (package.origin == "archive_info" and package.canonical_name in requested)
     ]
     stays = [one.package for one in broken]
-    if condas := _names(package for package in (*stays, *moving) if package.is_condas):
+    if condas := _join_names(package for package in (*stays, *moving) if package.is_condas):
         raise BadInput(
             _("conda installed {names}, so conda has to change them.", names=condas),
             hint=_("Use `conda install --prefix {path}`, or set up a new environment.", path=site.prefix),
         )
-    if private := _names(package for package in (*stays, *replaced) if package.is_private):
+    if private := _join_names(package for package in (*stays, *replaced) if package.is_private):
         raise Unsolved(
             _(
                 "{names}: installed from a folder, a repository or a file, "
@@ -421,6 +429,6 @@ def _refuse_unfit(
         )
 
 
-def _names(packages: Iterable[Distribution]) -> str:
-    """Return the names of packages in one text, each once."""
+def _join_names(packages: Iterable[Distribution]) -> str:
+    """Return the names of packages, each once, joined by commas; "" for none."""
     return ", ".join(dict.fromkeys(package.name for package in packages))

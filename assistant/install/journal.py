@@ -1,9 +1,9 @@
 """What is under way: a journal and a lock for each target, and temporary folders, in the user's private state folder.
 
-Nothing that lies in or beside a target is obeyed because it lies there: only a journal of this user says that a folder
-is an installation's, and by which number the system knows that folder. What a journal names is checked even so.
-The temporary folders have a lock that the programs running in them hold: `tempfile` would leave both behind where we
-are killed: folders of many MB, and installers that go on writing into them.
+No file in or beside a target is trusted because it lies there: only a journal of this user says that a folder belongs
+to an installation, and gives its inode. What a journal contains is checked, too.
+Temporary folders have a lock that the programs running in them hold: after a kill, `tempfile` would leave both behind,
+folders of many MB and installers that go on writing into them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from assistant.host.files import (
     delete_stale_drafts,
     discard,
     discard_folder,
-    private_folder,
-    read_plain,
+    make_private_folder,
+    read_regular,
     user_state,
-    write_whole,
+    write_atomically,
 )
 from assistant.host.lock import Lock
 from assistant.host.process import is_running
@@ -42,11 +42,11 @@ PAUSE_SECONDS = 0.1
 
 
 class Before(Record, frozen=True):
-    """What an environment that is changed in place held: its Python, its packages, the index of its torch.
+    """What an environment held before a change in place: its Python, its packages, the index of its torch.
 
-    `made` is when its Python came there: the number of a folder that was deleted is soon another's. `moved` are the
-    packages that the change touches, `incomplete` those of them whose files had been edited or deleted already; other
-    versions that the user brings after a kill stay.
+    `made` is the modification time (ns) of its Python, as inodes of deleted folders are reused. `moved` are the
+    packages that the change touches, `incomplete` those of them whose files had been edited or deleted before; other
+    packages are not restored, so that what users install after a kill stays.
     """
 
     python: str
@@ -60,10 +60,10 @@ class Before(Record, frozen=True):
 class Journal(Record, frozen=True, kw_only=True):
     """What is about to happen to a target; it is deleted when it has happened.
 
-    `target` is the folder itself, whichever links led there. `comes` is the inode of the folder that is to stand there
-    in the end, `goes` that of the environment that stood there before, `drops` that of an older one beside it, which is
-    deleted (0: none). `parents` are the folders that were made to hold it. `before` is set where an environment is
-    changed in place ("change"); `goes` is its inode then.
+    `target` is its real path, with links resolved. `comes` is the inode of the folder that will be there in the end,
+    `goes` that of the environment that was there before, `drops` that of an older one beside it, which is deleted (0:
+    none). `parents` are the folders that were created to hold it. `before` is set for a change in place ("change");
+    `goes` is the inode of that environment then.
     """
 
     schema: Literal[3] = 3
@@ -78,7 +78,7 @@ class Journal(Record, frozen=True, kw_only=True):
 
     @property
     def fault(self) -> str:
-        """The names of the fields whose values no journal of ours has, in one text; "" if there are none."""
+        """The names of the fields with impossible values, joined by commas; "" if there are none."""
         target = self.target
         is_plain = os.path.isabs(target) and os.path.normpath(target) == target and "\0" not in target  # noqa: PTH117 - text, as written
         parents = [str(folder) for folder in Path(target).parents] if is_plain else []
@@ -92,7 +92,7 @@ class Journal(Record, frozen=True, kw_only=True):
 
 
 class Entry(NamedTuple):
-    """The files about one target: the journal, the lock, and what it takes to undo a change in place."""
+    """The files about one target: its journal, its lock, and the undo record of its last change in place."""
 
     journal: Path
 
@@ -110,7 +110,7 @@ class Entry(NamedTuple):
         """Return the journal; None if there is none. Raises `WorkFailed` for one that is damaged or not plausible."""
         reason: Text = ""
         try:
-            journal = from_json(read_plain(self.journal), Journal, str(self.journal))
+            journal = from_json(read_regular(self.journal), Journal, str(self.journal))
             reason = journal.fault
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -127,13 +127,13 @@ class Entry(NamedTuple):
     def write(self, journal: Journal) -> None:
         """Write the journal; raise `WorkFailed` if it cannot be written."""
         try:
-            private_folder(user_state())
-            private_folder(self.journal.parent)
-            write_whole(self.journal, to_json(journal), private=True)
+            make_private_folder(user_state())
+            make_private_folder(self.journal.parent)
+            write_atomically(self.journal, to_json(journal), private=True)
         except OSError as error:
             raise not_started_error(self.journal.parent, error) from error
 
-    def forget(self) -> None:
+    def delete_journal(self) -> None:
         """Delete the journal; ignore that it cannot be deleted."""
         with suppress(OSError):
             discard(self.journal)
@@ -144,14 +144,14 @@ def journals_folder() -> Path:
     return user_state() / "installs"
 
 
-def entry_of(target: Path) -> Entry:
+def entry_for(target: Path) -> Entry:
     """Return the entry of a target: its journal and lock, named by the target's real path."""
     name = hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Entry(journals_folder() / f"{name}.json")
 
 
 def list_entries() -> list[Entry]:
-    """Return the entry of each target that has a journal or a lock, after deleting drafts of killed processes."""
+    """Return the entry of each target that has a journal or a lock; delete drafts that killed processes left there."""
     folder = journals_folder()
     delete_stale_drafts(folder)
     files = [path for path in folder.iterdir() if path.suffix in {".json", ".lock"}] if folder.is_dir() else []
@@ -160,14 +160,14 @@ def list_entries() -> list[Entry]:
 
 @contextmanager
 def locked(target: Path, entry: Entry | None = None) -> Iterator[tuple[Entry, Lock]]:
-    """Hold a target's lock and yield its entry and the lock; raise `WorkFailed` if another process holds it.
+    """Take a target's lock without waiting, yield its entry and the lock, and release it at the end.
 
-    It is raised too if the state folder cannot be written.
+    Raises `WorkFailed`, with the holder, if another process holds it, and if the state folder cannot be written.
     """
-    entry = entry or entry_of(target)
+    entry = entry or entry_for(target)
     try:
-        private_folder(user_state())
-        private_folder(journals_folder())
+        make_private_folder(user_state())
+        make_private_folder(journals_folder())
     except OSError as error:
         raise not_started_error(user_state(), error) from error
     lock = Lock(entry.lock)
@@ -199,11 +199,11 @@ def not_removed_error(path: Path, error: OSError) -> WorkFailed:
 
 
 @contextmanager
-def scratch() -> Iterator[tuple[Path, Lock]]:
-    """Yield a temporary folder and its lock, and delete the folder at the end; the next start does so after a kill."""
+def temporary_folder() -> Iterator[tuple[Path, Lock]]:
+    """Yield a new temporary folder and its lock, and delete the folder at the end; after a kill the next start does."""
     try:
-        private_folder(user_state())
-        folder = private_folder(journals_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
+        make_private_folder(user_state())
+        folder = make_private_folder(journals_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
         folder.mkdir(mode=0o700)
     except OSError:  # no state folder can be written
         folder = Path(tempfile.mkdtemp())
@@ -217,11 +217,11 @@ def scratch() -> Iterator[tuple[Path, Lock]]:
             discard_folder(folder)
 
 
-def sweep_scratch() -> None:
+def delete_stale_folders() -> None:
     """Delete the temporary folders of killed processes, after ending the programs that still run for them.
 
-    Whether one was killed is shown by its lock; by the number of its process only if it has no lock yet, as numbers are
-    used again. It is tried again while killed programs still write.
+    A process was killed if the folder's lock is free; a folder without a lock is judged by its process number, which
+    may be reused. Deleting is repeated while programs still write, for some two seconds; failures are ignored.
     """
     for folder in journals_folder().glob("*.part"):
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""

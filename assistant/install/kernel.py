@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assistant.host.files import delete_stale_drafts, discard, read_plain, write_whole
-from assistant.host.process import quiet
+from assistant.host.files import delete_stale_drafts, discard, read_regular, write_atomically
+from assistant.host.process import telemetry_off
 from assistant.i18n import _
 from assistant.install.constraints import CONSTRAINTS
 from assistant.model.errors import WorkFailed
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 class KernelNote(Record, frozen=True):
-    """A kernelspec that is about to be written: its name and interpreter, and the text that stood there."""
+    """A kernelspec that is about to be written: its name, the interpreter it will start, and its earlier text."""
 
     name: str
     python: str
@@ -37,20 +37,20 @@ class KernelNote(Record, frozen=True):
 
 
 def is_kernel_name(name: str) -> bool:
-    """Return whether a text can be the name of a kernel, and of nothing else."""
+    """Return whether a text is a valid name of a kernel, and so no path."""
     return _NAME.fullmatch(name) is not None
 
 
-def note_kernel(name: str, python: Path) -> KernelNote:
-    """Return what a kernelspec holds now, for `put_kernel_back`."""
+def record_kernel(name: str, python: Path) -> KernelNote:
+    """Return a record of a kernelspec's present text, for `restore_kernel`; `python` is what it will start."""
     before = None
     with suppress(OSError, UnicodeDecodeError):
-        before = read_plain(kernel_file(name)).decode()
+        before = read_regular(kernel_file(name)).decode()
     return KernelNote(name=name, python=str(python), before=before)
 
 
-def put_kernel_back(note: KernelNote) -> None:
-    """Restore a kernelspec from a note, or delete it if there was none; one that leads to another Python stays."""
+def restore_kernel(note: KernelNote) -> None:
+    """Restore a kernelspec from its record, or delete it if there was none; leave links and other Pythons' specs."""
     folder, python = kernel_folder(note.name), Path(note.python)
     if folder.is_symlink():
         return
@@ -60,20 +60,20 @@ def put_kernel_back(note: KernelNote) -> None:
             remove_kernel(note.name, python)
             _remove_logos(folder)
             folder.rmdir()
-        elif _starts_program(folder, python):
-            write_whole(folder / FILE, note.before)
+        elif _starts_interpreter(folder, python):
+            write_atomically(folder / FILE, note.before)
 
 
 def choose_kernel_name(plan: Plan, python: Path) -> str:
-    """Return a free name made of variant and version, such as "torch-cu126-2.9.1", or the one of this interpreter.
+    """Return a kernel name made of torch's variant and version, such as "torch-cu126-2.9.1".
 
-    A number is added if the kernelspec of that name leads to another interpreter.
+    A number is added while a kernelspec of that name exists and starts another interpreter than `python`.
     """
     kernelspecs = _find_kernelspecs()
     name = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
     numbered = (f"{name}-{number}" for number in itertools.count(2))
     folders = ((name, kernelspecs.get(name, kernel_folder(name))) for name in itertools.chain([name], numbered))
-    return next(name for name, folder in folders if not os.path.lexists(folder) or _starts_program(folder, python))
+    return next(name for name, folder in folders if not os.path.lexists(folder) or _starts_interpreter(folder, python))
 
 
 def kernel_folder(name: str) -> Path:
@@ -93,17 +93,17 @@ def kernel_file(name: str) -> Path:
     return kernel_folder(name) / FILE
 
 
-def choose_launcher_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
-    """Return a display name made of torch and the GPU; with the folder, and a number, if others have it already."""
-    title = kernel_title(plan, card)
+def choose_launcher_name(plan: Plan, python: Path, folder: str, gpu_name: str = "") -> str:
+    """Return a display name of torch and GPU ("": the backend); with `folder`, then a number, if others have it."""
+    title = kernel_title(plan, gpu_name)
     specs = map(_read_kernelspec, _find_kernelspecs().values())
-    others = {spec.get("display_name") for spec in specs if _program_of(spec) != str(python)}
+    others = {spec.get("display_name") for spec in specs if _program_in_kernelspec(spec) != str(python)}
     numbered = (f"{title} ({folder} {number})" for number in itertools.count(2))
     return next(name for name in itertools.chain([title, f"{title} ({folder})"], numbered) if name not in others)
 
 
 def register_kernel(plan: Plan, environment: Environment) -> None:
-    """Write the kernelspec of an environment, a new one with logos; raise `WorkFailed` if it cannot be written."""
+    """Write the kernelspec of an environment with the plan's variables, and logos if it is new; raise `WorkFailed`."""
     prefix, name = Path(environment.path), environment.kernel or choose_kernel_name(plan, Path(environment.python))
     folder = kernel_folder(name)
     spec = {
@@ -112,7 +112,7 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
         "language": "python",
         "metadata": {"debugger": True},
         "env": {
-            **quiet(),
+            **telemetry_off(),
             **plan.env,
             "UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri(),  # to which uv keeps; a space would end a path
             **_program_variables(prefix, Path(environment.python)),
@@ -123,11 +123,11 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
     with suppress(OSError):  # a kernel without a picture works as well
         for logo, picture in _read_logos().items() if is_new else ():
             if not os.path.lexists(folder / logo):
-                write_whole(folder / logo, picture)
+                write_atomically(folder / logo, picture)
 
 
 def _program_variables(prefix: Path, python: Path) -> dict[str, str]:
-    """Return the variables by which `!pip` and `!python` in a notebook use this environment; of a venv, `!uv pip` too.
+    """Return the variables that make `!pip` and `!python` in a notebook use this environment; in a venv `!uv pip`, too.
 
     When it starts the kernel, Jupyter fills in `${PATH}` (https://github.com/jupyter/jupyter_client/pull/472), and so
     does VS Code (https://github.com/microsoft/vscode-jupyter/pull/15091), on Windows too: there Python's `os.environ`
@@ -150,16 +150,16 @@ def _read_logos() -> dict[str, bytes]:
 
 
 def _remove_logos(folder: Path) -> None:
-    """Delete the logos in a folder that are ours, byte for byte; raises `OSError`."""
+    """Delete the assistant's logos in a folder, if they are unchanged; raises `OSError`."""
     for logo, picture in _read_logos().items():
-        if (folder / logo).is_file() and read_plain(folder / logo) == picture:
+        if (folder / logo).is_file() and read_regular(folder / logo) == picture:
             discard(folder / logo)
 
 
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
     """Add environment variables to a registered kernel; raise `WorkFailed` if it cannot be read or written."""
     try:
-        spec = json.loads(read_plain(kernel_file(name)))
+        spec = json.loads(read_regular(kernel_file(name)))
         spec["env"] = {**spec.get("env", {}), **variables}
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise WorkFailed(
@@ -170,10 +170,10 @@ def set_variables(name: str, variables: Mapping[str, str]) -> None:
 
 
 def _write_kernelspec(folder: Path, spec: Mapping[str, object]) -> None:
-    """Write a kernel.json into a folder, which is made; raise `WorkFailed` if that fails."""
+    """Write a kernel.json into a folder, which is created if missing; raise `WorkFailed` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
+        write_atomically(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.", reason=error),
@@ -182,12 +182,12 @@ def _write_kernelspec(folder: Path, spec: Mapping[str, object]) -> None:
 
 
 def remove_kernel(name: str, python: Path) -> None:
-    """Delete the kernelspec of a name, with our logos, if it leads to this interpreter; ignore what cannot be deleted.
+    """Delete the kernelspec of a name, with its logos, if it starts this interpreter; ignore what cannot be deleted.
 
-    A folder in which something else lies stays, and so does a link.
+    A folder that is a link is left alone; one that holds other files stays, with these.
     """
     folder = kernel_folder(name)
-    if not _starts_program(folder, python):
+    if not _starts_interpreter(folder, python):
         return
     with suppress(OSError):
         discard(folder / FILE)
@@ -195,24 +195,24 @@ def remove_kernel(name: str, python: Path) -> None:
         folder.rmdir()
 
 
-def _starts_program(folder: Path, python: Path) -> bool:
+def _starts_interpreter(folder: Path, python: Path) -> bool:
     """Return whether a folder is no link and holds a kernelspec that starts this interpreter."""
-    return not folder.is_symlink() and _program_of(_read_kernelspec(folder)) == str(python)
+    return not folder.is_symlink() and _program_in_kernelspec(_read_kernelspec(folder)) == str(python)
 
 
-def environments_with_kernels() -> dict[Path, list[str]]:
-    """Return the names of the registered kernels, by the folder two levels above the interpreter that each starts."""
+def kernel_names_by_environment() -> dict[Path, list[str]]:
+    """Return the names of the registered kernels by environment: the folder two levels above the program they start."""
     names_by_environment: dict[Path, list[str]] = {}
     for name, folder in sorted(_find_kernelspecs().items()):
-        if program := _program_of(_read_kernelspec(folder)):
+        if program := _program_in_kernelspec(_read_kernelspec(folder)):
             names_by_environment.setdefault(Path(program).parent.parent, []).append(name)
     return names_by_environment
 
 
 def _find_kernelspecs() -> dict[str, Path]:
-    """Return the folders of the kernelspecs by name, as Jupyter finds them: in lower case, the first on its path wins.
+    """Return the folders of the kernelspecs by name in lower case; of several, the first on Jupyter's path.
 
-    IPython's old folder is left out: asking for that makes it, or warns that it cannot.
+    IPython's old folder is left out: asking for it creates it, or warns that this failed.
     """
     from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only installing and detection pay for it
 
@@ -223,16 +223,16 @@ def _find_kernelspecs() -> dict[str, Path]:
     return kernelspecs
 
 
-def _program_of(spec: Mapping[str, Any]) -> str:
+def _program_in_kernelspec(spec: Mapping[str, Any]) -> str:
     """Return the program that a kernelspec starts; "" if it names none."""
     words = spec.get("argv")
     return str(words[0]) if isinstance(words, list) and words else ""
 
 
 def _read_kernelspec(folder: Path) -> dict[str, Any]:
-    """Return the content of the kernel.json in a folder, which may be anybody's; {} if it cannot be read."""
+    """Return the content of the kernel.json in a folder, of which nothing is checked; {} if it cannot be read."""
     try:
-        spec = json.loads(read_plain(folder / FILE, 1 << 20, follow=True))
+        spec = json.loads(read_regular(folder / FILE, 1 << 20, follow=True))
     except (OSError, ValueError):
         return {}
     return spec if isinstance(spec, dict) else {}

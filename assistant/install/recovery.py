@@ -1,4 +1,4 @@
-"""Takes back what killed installations left."""
+"""Finishes or rolls back what killed installations left."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from assistant.host.files import private_folder, user_state
+from assistant.host.files import make_private_folder, user_state
 from assistant.i18n import Text
 from assistant.install.environments import settle_journal
 from assistant.install.in_place import restore_packages
-from assistant.install.journal import Entry, entry_of, list_entries, locked, scratch, sweep_scratch
+from assistant.install.journal import Entry, delete_stale_folders, entry_for, list_entries, locked, temporary_folder
 from assistant.install.sources import Tools
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 class Recovered(Record, frozen=True):
-    """The outcome for one target; `beside` is where its environment is now if something else has taken its place."""
+    """The outcome for one target; `beside` is where its environment is now if something else is at its place."""
 
     target: str
     outcome: Outcome
@@ -36,17 +36,17 @@ class Recovered(Record, frozen=True):
 
     @property
     def is_removed(self) -> bool:
-        """Whether the environment is gone, as was begun."""
+        """Whether the environment is gone, as its interrupted removal intended."""
         return self.outcome is Outcome.REMOVED
 
 
 def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
-    """Settle what killed installations left, in one target or in all; return the outcomes. Harmless when repeated."""
+    """Finish or roll back what killed installations left, in one target (`only`) or in all; return the outcomes."""
     with suppress(OSError):
-        private_folder(user_state())
-    sweep_scratch()
+        make_private_folder(user_state())
+    delete_stale_folders()
     outcomes = []
-    for entry in [entry_of(only)] if only else list_entries():
+    for entry in [entry_for(only)] if only else list_entries():
         target = str(only or entry.journal)
         try:
             journal = entry.read()
@@ -61,21 +61,21 @@ def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
 
 
 def settle_target(target: Path, tools: Tools) -> None:
-    """Settle what a killed installation left in a target, before it is looked at.
+    """Finish or roll back what a killed installation or change left in a target; do nothing if none did.
 
-    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` if somebody is
-    installing there right now, or it cannot be settled.
+    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` if another process is
+    installing there right now, or it cannot be done.
     """
     parents = target.parents[:2] if target.name.startswith("python") else ()
     for place in (target, *parents):
-        if os.path.lexists(entry_of(place).journal):
-            _settle_entry(entry_of(place), tools)
+        if os.path.lexists(entry_for(place).journal):
+            _settle_entry(entry_for(place), tools)
 
 
 def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
-    """Settle the target of an entry under its lock, and return the outcome; None if nothing was to be done.
+    """Take an entry's lock and finish or roll back what its journal records; return the outcome, None for none.
 
-    Raises `WorkFailed` or `BadInput` if it cannot be settled.
+    Raises `WorkFailed` or `BadInput` if it cannot be done, or another process holds the lock.
     """
     journal = entry.read()
     with locked(Path(journal.target) if journal else entry.journal, entry) as (_entry, lock):
@@ -84,7 +84,7 @@ def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
             return None
         beside = ""
         if journal.before:
-            with scratch() as (folder, _lock):
+            with temporary_folder() as (folder, _lock):
                 uv = tools.uv_of(journal.before.python).in_folder(folder, lock)
                 if not restore_packages(entry, journal, tools.host, uv):
                     return None

@@ -1,4 +1,4 @@
-"""Resolves a plan to exact packages before anything is downloaded, or says why nothing fits."""
+"""Resolves a plan to exact packages before anything is downloaded, or explains why no packages fit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from packaging.pylock import Pylock
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
-from assistant.host.download import local_path, sizes
+from assistant.host.download import fetch_sizes, local_path
 from assistant.i18n import Message, Text, _
-from assistant.install.journal import scratch
+from assistant.install.journal import temporary_folder
 from assistant.install.uv import LOCK, Uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
@@ -30,9 +30,9 @@ SIZE_SECONDS = 5.0  # chosen: sizes are nice to have
 class Unsolved(WorkFailed):
     """No wheels fit, or an index cannot be reached.
 
-    `reason` holds the resolver's own words; `unreachable` says that an index could not be reached, `address` at which
-    address, as far as the resolver says so; `family` names the packages of torch's family that stand in the reason.
-    `only_source` names the packages that come as source alone, whose build would run their authors' code.
+    `reason` is the resolver's own text; `unreachable` says that an index could not be reached, `address` at which
+    address, as far as the resolver prints it; `family` are the packages of torch's family in its output.
+    `only_source` are the packages that have no wheel, only source, whose build would run their authors' code.
     """
 
     ONLY_SOURCE_HINT = _(
@@ -58,7 +58,7 @@ class Unsolved(WorkFailed):
 
 
 def _only_source_error(packages: tuple[str, ...]) -> Unsolved:
-    """Return the error for packages of which there is no wheel."""
+    """Return the error for packages that have no wheel for this Python and system."""
     text = _(
         "There is no wheel of {packages} for this Python and system, only source, which would have to be built by hand."
     )
@@ -74,15 +74,15 @@ def resolve(
     *,
     dependencies: bool = True,
 ) -> Resolution:
-    """Return the packages of a plan, resolved for the interpreter of `uv` from its sources, to wheels alone.
+    """Return the packages of a plan, resolved by `uv` from its sources for its interpreter, as wheels only.
 
-    The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
-    Without `dependencies` what the packages require is left alone.
-    Raises `Unsolved` where a package has no wheel, the sources cannot be reached or nothing fits; `BadInput` before for
-    an index or a requirement that is none.
+    The versions in `keep` (by name) are preferred, those in `locked` are mandatory. Without `dependencies` what the
+    packages require is not resolved. Sizes that the index lacks are asked of the servers, for at most 5 seconds.
+    Raises `BadInput` for an invalid index or requirement, and `Unsolved` if a package has no wheel, an index cannot be
+    reached or nothing fits; with `locked`, the latter two are a plain `WorkFailed`.
     """
     check_plan(plan)
-    with scratch() as (folder, lock):
+    with temporary_folder() as (folder, lock):
         hurried = dataclasses.replace(uv.in_folder(folder, lock), environment={**IN_A_HURRY, **uv.environment})
         try:
             resolution = _resolve(plan, hurried, folder, keep, locked, dependencies=dependencies)
@@ -102,7 +102,7 @@ def resolve(
         raise _only_source_error(tuple(source_only))
     unsized = [package.url for package in packages if package.size is None]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
-    fetched_sizes = sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
+    fetched_sizes = fetch_sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
     sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in packages)
     return replace(resolution, packages=tuple(sized))
 
@@ -116,14 +116,14 @@ def _resolve(
     *,
     dependencies: bool,
 ) -> Resolution:
-    """Return a plan's packages; raise `Unsolved` where there are none.
+    """Return the packages to which uv resolves a plan in `folder`; raise `Unsolved` if there is no solution.
 
-    If torch requires more of its family than the plan names, those are tied to torch's index as well: uv asks an index
+    If torch requires more of its family than the plan names, these are bound to torch's index, too: uv asks an index
     of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and for XPU needs a
     Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
     """
     is_usual_cache = True
-    while failure := _ask_resolver(uv, uv.resolve_command(plan, folder, keep, locked, dependencies=dependencies)):
+    while failure := _run_resolver(uv, uv.resolve_command(plan, folder, keep, locked, dependencies=dependencies)):
         missing = sorted(failure.family.difference(map(name_of, plan.requirements)))
         if failure.unreachable or failure.only_source:
             raise failure
@@ -138,8 +138,8 @@ def _resolve(
 
 
 def find_single_package(plan: Plan, uv: Uv) -> Package | None:
-    """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
-    with scratch() as (folder, lock):
+    """Return the package that a plan's single requirement resolves to, without its dependencies; None if uv fails."""
+    with temporary_folder() as (folder, lock):
         variables = {**IN_A_HURRY, **uv.environment}
         quiet = dataclasses.replace(
             uv.in_folder(folder, lock), also=(), sink=lambda _event: None, environment=variables
@@ -149,8 +149,8 @@ def find_single_package(plan: Plan, uv: Uv) -> Package | None:
         return next(iter(read_lock((folder / LOCK).read_text(encoding="utf-8")).packages), None)
 
 
-def _ask_resolver(uv: Uv, argv: list[str]) -> Unsolved | None:
-    """Run the command that resolves; return why it failed, or None."""
+def _run_resolver(uv: Uv, argv: list[str]) -> Unsolved | None:
+    """Run the command that resolves a plan; return the error that it failed with, None if it succeeded."""
     output: list[str] = []
     if not uv.call(argv, output):
         return None
@@ -198,7 +198,7 @@ _FOR_URL = re.compile(r" for url \(.*")
 
 
 def unreachable(words: str) -> str:
-    """Return which address an installer could not reach and why, in its own words; "" for other failures."""
+    """Return from an installer's output which address could not be reached and why; "" for other failures."""
     text = " ".join(words.split())
     has_answer = "No solution found" in text  # whose words are names of packages, such as connection-pool
     if _NOT_CACHED not in text and (has_answer or not any(sign in text.lower() for sign in _UNREACHABLE)):
@@ -209,14 +209,14 @@ def unreachable(words: str) -> str:
 
 
 def only_source(output: str) -> tuple[str, ...]:
-    """Return the requirements that an installer says it would have to build; () for other failures."""
+    """Return from an installer's output the requirements without a wheel, to be built; () for other failures."""
     needs = [need for form in _NO_WHEEL for text in form.findall(output) if (need := plain_requirement(text))]
     by_name = {canonicalize_name(need.name): str(need) for need in reversed(needs)}  # the first form has the version
     return tuple(reversed(by_name.values()))
 
 
 class Package(Record, frozen=True):
-    """One package; `size` in bytes, None if no source gives it; `sha256` "" likewise; `url` holds no password."""
+    """One package and its file; `size` in bytes, None if unknown; `sha256` "" if unknown; `url` holds no password."""
 
     name: str
     version: str
@@ -263,7 +263,7 @@ def read_lock(text: str) -> Resolution:
 
 
 def write_lock(packages: Iterable[Package], files: Mapping[str, Path]) -> str:
-    """Return the text of a lock for uv: exact files with their hashes; `files` are the paths of those on this disk."""
+    """Return the text of a `pylock.toml` of exact files with hashes; `files` are local paths by name, used as URLs."""
     rows = []
     for package in packages:
         url = files[package.name].absolute().as_uri() if package.name in files else package.url
@@ -282,7 +282,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def check_index_url(text: str) -> str:
-    """Return the address of a package index as it is; raise `BadInput` for anything else, such as a file."""
+    """Return the address of a package index, or a folder, unchanged; raise `BadInput` for anything else."""
     reason = index_fault(text)
     if not reason and (folder := local_path(text)) and not folder.is_dir():
         reason = _("it is not a folder")

@@ -1,4 +1,4 @@
-"""What an environment holds: asked of its own Python, or read off its files, as it may be a stranger's.
+"""What an environment holds: by running its own Python, or by reading its files alone, as it may be a stranger's.
 
 One that the assistant made also has a marker: a file with the plan that it was made for, and what it held then.
 """
@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
-from assistant.host.files import read_plain, write_whole
+from assistant.host.files import read_regular, write_atomically
 from assistant.i18n import _
 from assistant.install.constraints import is_pinned_in_constraints
 from assistant.model.errors import BadInput
@@ -29,7 +29,7 @@ from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
 from assistant.privacy import Policy, redact
 
-MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
+MARKER = "assistant-environment.json"  # in every environment that the assistant made and finished
 
 PACKAGES = ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages")
 _FOLDER = re.compile(r"(?:python|pypy)(\d+\.\d+)(t?)")
@@ -39,7 +39,7 @@ _INFO = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
 
 
 class Distribution(Record, frozen=True):
-    """One installed distribution; `record` is the path of its RECORD, "" without one; `place` the folder it lies in.
+    """One installed distribution; `record` is the path of its RECORD, "" without one; `place` the folder of packages.
 
     `origin` is where it came from if not from an index: "dir_info", "vcs_info" or "archive_info", as PEP 610 has it.
     """
@@ -59,7 +59,7 @@ class Distribution(Record, frozen=True):
 
     @property
     def is_private(self) -> bool:
-        """Whether it came from a folder, a repository or a file, so that an index need not have it.
+        """Whether it was installed from a folder, a repository or a file, so that an index need not have it.
 
         An index may have another package of that name. What conda installed is not private, nor is a file of torch's
         family, which is the same on torch's index.
@@ -69,21 +69,21 @@ class Distribution(Record, frozen=True):
 
     @property
     def is_condas(self) -> bool:
-        """Whether conda installed it, and would not know of a change by others."""
+        """Whether conda installed it, which would not know of a change by other installers."""
         return self.installer == "conda"
 
     def share_in_place(self) -> float:
-        """Return which part of the files in its RECORD exists in the listed size, from 0.0 to 1.0; 0.0 for no list."""
+        """Return the share of its RECORD's files that exist with the listed size: 0.0 to 1.0, 0.0 without RECORD."""
         sized = [(Path(self.place, name), int(size)) for name, size in read_record(Path(self.record)) if size]
         in_place = sum(path.is_file() and path.stat().st_size == size for path, size in sized)
         return in_place / len(sized) if sized else 0.0
 
 
 class Site(Record, frozen=True):
-    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python of the `pip` on PATH.
+    """An interpreter with what is installed for it; `path` is its `sys.path`, `managed` means externally managed.
 
-    That is "" if it cannot be told, as for a shell script of pyenv; `pip_script` is the path of that file. `stamp` is
-    when its folders of packages last changed.
+    `pip` is the Python that the `pip` on PATH starts, "" if unknown, as for a shell script of pyenv; `pip_script` is
+    the path of that `pip` if it is a script. `stamp` are the times (ns) at which its Python and packages last changed.
     """
 
     prefix: str
@@ -102,12 +102,12 @@ class Site(Record, frozen=True):
 
     @classmethod
     def ask(cls, target: Path, host: Host) -> Self:
-        """Return what the Python of an environment says that it holds; raise `BadInput` if it does not answer.
+        """Run the Python of an environment and return what it reports to hold; raise `BadInput` if that fails.
 
         `target` is the environment's folder, or its Python.
         """
-        python = python_of(target)
-        stamp = stamp_of(python)
+        python = find_python(target)
+        stamp = read_timestamps(python)
         answer = host.run(str(python), "-B", "-c", PROBE)  # -B: looking leaves no trace
         if not answer:
             reason = (answer.text.strip().splitlines() or [answer.status])[-1]
@@ -119,18 +119,19 @@ class Site(Record, frozen=True):
         return replace(from_json(line, cls, str(python)), stamp=stamp)
 
     def ask_again(self, host: Host) -> Site:
-        """Return what the environment holds now: this, unless its stamp says that anything changed since.
+        """Return what the environment holds now: this object, unless its stamp shows that something changed since.
 
-        Raises `BadInput` when its Python does not answer any more.
+        Raises `BadInput` if its Python no longer answers.
         """
         python = Path(self.python)
-        return self if self.stamp and self.stamp == stamp_of(python) else Site.ask(python, host)
+        return self if self.stamp and self.stamp == read_timestamps(python) else Site.ask(python, host)
 
     @classmethod
     def read(cls, prefix: Path, host: Host) -> Self:
-        """Return what the files of an environment show that it holds, without starting its Python; the rest is empty.
+        """Return what an environment holds by its files, without running its Python.
 
-        Raises nothing: an environment of which nothing can be read holds nothing.
+        Filled are prefix, base prefix, Python, version, folder of packages and distributions with their requirements;
+        all else is empty, and so is what cannot be read. Raises nothing.
         """
         # home = /usr/bin
         # version = 3.11.2                  (venv)
@@ -160,17 +161,17 @@ class Site(Record, frozen=True):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions installed in the environment itself, by canonical name; of several, the one that is imported."""
+        """The versions in the environment itself, by canonical name; of several, the first on its `sys.path`."""
         return {distribution.canonical_name: distribution.version for distribution in reversed(self.own)}
 
     @property
     def pinned(self) -> dict[str, str]:
-        """Those of the versions that constraints pin, as an accelerator needs just these."""
+        """The versions, by canonical name, of the packages that constraints pin: an accelerator needs them."""
         return {name: version for name, version in self.versions.items() if is_pinned_in_constraints(name)}
 
     @property
     def own(self) -> tuple[Distribution, ...]:
-        """The distributions below the prefix: not those of the user site, of PYTHONPATH or of the base Python."""
+        """The distributions below the prefix, without those of the user site, of PYTHONPATH and of the base Python."""
         return tuple(
             distribution for distribution in self.distributions if Path(distribution.place).is_relative_to(self.prefix)
         )
@@ -200,15 +201,15 @@ class Site(Record, frozen=True):
             files += [path[len(self.prefix) + 1 :].replace(os.sep, "/") for path in paths]
         return files
 
-    def version_in_place(self, name: str) -> str:
-        """Return the installed version of a package of whose files, by size, the largest share is in place."""
+    def version_with_most_files(self, name: str) -> str:
+        """Return the version, of several of a package over one another, of whose files the largest share exists."""
         several = [distribution for distribution in self.own if distribution.canonical_name == name]
         return max(several, key=lambda one: (one.share_in_place(), parse_version(one.version) or Version("0"))).version
 
-    def torch_build(self, host: Host) -> str:
+    def read_torch_build(self, host: Host) -> str:
         """Return what torch was built for, by its own `version.py`: "cuda 13.0", "hip 7.2", "xpu 2025.2", "cpu".
 
-        "" where there is no torch, or it does not say. The version alone may not tell: PyPI's build for CUDA is
+        "" without torch, or if that file does not say. The version number is not enough: PyPI's build for CUDA is
         "2.13.0".
         """
         if "torch" not in self.versions:
@@ -219,10 +220,10 @@ class Site(Record, frozen=True):
         builds = (f"{kind} {value[1:-1]}" for kind, value in found.items() if value not in {"None", "''", '""'})
         return next(builds, "cpu" if found else "")
 
-    def missing_python(self, host: Host) -> Finding | None:
+    def missing_python_finding(self, host: Host) -> Finding | None:
         """Return an error if its Python is missing, as after an update of the Python that it was made with.
 
-        None if it is there, which does not show that it works, and if that cannot be told.
+        None if the file exists, even if it does not work, and if that is unknown.
         """
         if host.link(self.python).status != "missing":
             return None
@@ -286,20 +287,20 @@ print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python"
 
 
 def interpreter(target: Path) -> Path:
-    """Return the path of an environment's Python."""
+    """Return the path at which an environment's Python is or would be, by the layout of this system."""
     if os.name == "nt":
         script = target / "Scripts" / "python.exe"
         return script if script.exists() or not (target / "python.exe").exists() else target / "python.exe"  # conda
     return target / "bin" / "python"
 
 
-def python_of(target: Path) -> Path:
+def find_python(target: Path) -> Path:
     """Return the interpreter of a target: an environment's Python, or the target itself if it is a file."""
     return target if target.is_file() else interpreter(target)
 
 
 def package_folders(prefix: Path) -> list[Path]:
-    """Return the folders into which packages of an environment are installed, each once (`lib64` may be a link)."""
+    """Return the existing folders of packages of an environment, each once (`lib64` may be a link)."""
     folders = [path for pattern in PACKAGES for path in prefix.glob(pattern) if path.is_dir()]
     return list({path.resolve(): path for path in folders}.values())
 
@@ -308,11 +309,11 @@ def is_environment(target: Path) -> bool:
     """Return whether a target is an environment of venv, virtualenv, uv or conda, or a file that can be executed."""
     if target.is_file():
         return os.access(target, os.X_OK)
-    return python_of(target).is_file() and ((target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir())
+    return find_python(target).is_file() and ((target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir())
 
 
-def stamp_of(python: Path) -> tuple[int, ...]:
-    """Return the times (ns) of a Python and its folders of packages, which installations change; () without any."""
+def read_timestamps(python: Path) -> tuple[int, ...]:
+    """Return the modification times (ns) of a Python and its folders of packages; () if there are none."""
     folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
     with suppress(OSError):
         return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()
@@ -321,7 +322,7 @@ def stamp_of(python: Path) -> tuple[int, ...]:
 
 # torch/version.py,sha256=pYk0m2qGqv…,270     torch-2.13.0.dist-info/RECORD,,
 def read_record(record: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and size ("" if not given) of each file that a RECORD lists (PEP 376); end at what cannot be read."""
+    """Yield path and size ("" if not given) of each file that a RECORD lists (PEP 376); nothing more at an error."""
     with suppress(OSError, UnicodeDecodeError, csv.Error):
         for row in csv.reader(record.read_text(encoding="utf-8").splitlines()):
             if len(row) == 3:  # noqa: PLR2004 - path, hash, size
@@ -337,13 +338,13 @@ def parse_version(text: str | None) -> Version | None:
 
 
 def has_unreadable_packages(prefix: Path, host: Host) -> bool:
-    """Return whether one of the folders in which packages lie exists and cannot be listed."""
+    """Return whether `lib` or a folder of packages of an environment exists and cannot be listed."""
     places = [prefix / "lib", *_candidate_folders(prefix, host)]
     return any(host.ask("folder", str(place)).status not in {"ok", "missing"} for place in places)
 
 
 def _candidate_folders(prefix: Path, host: Host) -> dict[Path, str]:
-    """Return the folders in which packages may lie, each with the Python that its path names ("3.13t"; or "")."""
+    """Return the possible folders of packages, each with the Python version in its path, such as "3.13t", or ""."""
     names = host.facts("folder", str(prefix / "lib")).get("folders", [])
     matches = filter(None, map(_FOLDER.fullmatch, names)) if isinstance(names, list) else ()
     folders = {prefix / "lib" / match[0] / "site-packages": match[1] + match[2] for match in matches}
@@ -351,7 +352,7 @@ def _candidate_folders(prefix: Path, host: Host) -> dict[Path, str]:
 
 
 def _read_distributions(packages: Path, host: Host) -> Iterator[Distribution]:
-    """Yield the distributions whose metadata lie in a folder of packages."""
+    """Yield the distributions whose metadata are in a folder of packages; those without name or version are skipped."""
     names = host.facts("folder", str(packages)).get("folders", [])
     for name in names if isinstance(names, list) else ():
         stem, dot, kind = name.rpartition(".")
@@ -368,7 +369,7 @@ def _read_distributions(packages: Path, host: Host) -> Iterator[Distribution]:
 
 
 class Marker(Record, frozen=True, kw_only=True):
-    """The content of an environment's marker file: the plan that it was made for, and what it holds."""
+    """The content of an environment's marker file: the plan that it was made for, and what it held then."""
 
     schema: Literal[1] = 1
     plan: Plan
@@ -377,21 +378,22 @@ class Marker(Record, frozen=True, kw_only=True):
 
 def write_marker(folder: Path, plan: Plan, environment: Environment) -> None:
     """Write the marker of an environment into a folder, without secrets; raises `OSError`."""
-    write_whole(folder / MARKER, to_json(redact(Marker(plan=plan, environment=environment), Policy.USABLE), indent=1))
+    marker = redact(Marker(plan=plan, environment=environment), Policy.USABLE)
+    write_atomically(folder / MARKER, to_json(marker, indent=1))
 
 
 def read_marker(folder: Path, target: Path | None = None) -> Marker | None:
-    """Return the marker in a folder if it is of the environment at `target`, by default of the folder itself.
+    """Return the marker in a folder if it was written for the path `target`, by default for the folder itself.
 
-    None for a folder without one, for that of another environment, and if its Python is gone.
+    None without a marker, for one that cannot be read or was written for another path, and without a Python there.
     """
     try:
-        marker = from_json(read_plain(folder / MARKER), Marker, MARKER)
+        marker = from_json(read_regular(folder / MARKER), Marker, MARKER)
     except (OSError, BadInput):
         return None
     return marker if interpreter(folder).exists() and marker.environment.path == str(target or folder) else None
 
 
 def is_ours(target: Path) -> bool:
-    """Return whether a folder holds a marker, as environments do that the assistant made and finished."""
+    """Return whether a folder holds a marker file, as finished environments of the assistant do; it is not read."""
     return (target / MARKER).is_file()

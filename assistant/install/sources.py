@@ -1,6 +1,6 @@
-"""Where packages come from, by the settings of pip and uv and by options; what the user agreed to, and should know.
+"""Where packages come from: by the settings of pip and uv, by options, and by what the user agreed to.
 
-`Tools` are what each step of an installation works with.
+`Tools` bundles what each step of an installation works with.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from assistant.catalog import load_catalog
-from assistant.catalog.catalog import known_index
+from assistant.catalog.catalog import is_known_index
 from assistant.host.base import Host
 from assistant.host.pip_settings import (
     PipSettings,
@@ -22,7 +22,7 @@ from assistant.host.pip_settings import (
     read_uv_settings,
     uv_environment,
 )
-from assistant.host.process import Ahead, CancelToken
+from assistant.host.process import Background, CancelToken
 from assistant.i18n import Message, _
 from assistant.install.downloads import delete_downloads
 from assistant.install.resolution import Package, check_index_url, find_single_package
@@ -57,8 +57,8 @@ class Sources:
     """The package sources of this user; pip is asked for its settings only once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
-    `trust` are indexes that the user agreed to although only a project or a configuration names them. `keep` and
-    `locked` are the versions to be kept where they fit, and those that must hold.
+    `trust` are indexes of a project or a configuration that the user agreed to. `keep` are versions (by name) that are
+    preferred, `locked` those that are mandatory.
     """
 
     check_index_url = staticmethod(check_index_url)
@@ -83,15 +83,15 @@ class Sources:
         self._asking_lock = threading.Lock()
         self._settings: PipSettings | None = None
 
-    def warm_up(self) -> None:
-        """Start to ask pip for its settings, on another thread: it takes a third of a second."""
-        Ahead(lambda: self.settings)
+    def start_reading_settings(self) -> None:
+        """Start to ask pip for its settings on another thread, as it takes a third of a second; return at once."""
+        Background(lambda: self.settings)
 
     @property
     def settings(self) -> PipSettings:
-        """The settings of the user's pip, which is asked once, with the folders of wheels of the options.
+        """The settings of the user's pip, with the folders of wheels from the options added; pip is run only once.
 
-        It is the pip of the base Python, or that on PATH. They are empty if no pip answers.
+        It is the pip of the base Python, else the one on PATH. They are empty if no pip answers.
         """
         with self._asking_lock:
             if self._settings is None:
@@ -108,7 +108,7 @@ class Sources:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """The variables, by name, that make uv look where pip would, and pip where the user's options say."""
+        """The environment variables that make uv use pip's settings, and both the options, and allow wheels alone."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
         users_own = {name: answer.text for name, answer in answers.items() if answer}
         variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._extra_indexes), users_own)
@@ -118,7 +118,7 @@ class Sources:
         return variables | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
     def environment_for(self, plan: Plan) -> dict[str, str]:
-        """Return `environment` with the indexes and pages of wheels added that a plan has of its project."""
+        """Return `environment` with the indexes and find-links added that a plan has from its project."""
         variables, indexes = self.environment, self._project_indexes(plan)
         if not (indexes or plan.links):
             return variables
@@ -144,12 +144,6 @@ class Sources:
         file = next((path for path in files if self._host.read(path)), None)
         return {"UV_CONFIG_FILE": file} if file else {"UV_NO_CONFIG": "1"}
 
-    @cached_property
-    def _uv_toml(self) -> str:
-        """The text of uv's own configuration; "" if there is none."""
-        file = self._variable("UV_CONFIG_FILE") or self._uv_configuration.get("UV_CONFIG_FILE")
-        return self._host.read(file).text if file else ""
-
     @property
     def uv_indexes(self) -> tuple[str, ...]:
         """The indexes of uv's own configuration, with the passwords that their files need."""
@@ -163,24 +157,24 @@ class Sources:
 
     @property
     def _extra_indexes(self) -> tuple[str, ...]:
-        """The further indexes of pip's settings but PyTorch's, which uv would prefer to PyPI for all they hold."""
+        """The extra indexes in pip's settings without PyTorch's, which uv would prefer to PyPI for every package."""
         catalog = load_catalog()
-        return tuple(url for url in self.settings.extra_index_urls if not known_index(url, catalog))
+        return tuple(url for url in self.settings.extra_index_urls if not is_known_index(url, catalog))
 
     def _project_indexes(self, plan: Plan) -> tuple[str, ...]:
-        """Return the indexes that a plan has of its project, without PyTorch's own.
+        """Return the indexes that a plan has from its project, without PyTorch's own.
 
-        One that the user's settings name, too, is theirs, with its password.
+        One that is in the user's settings, too, is given as it is there, with its password.
         """
         catalog = load_catalog()
         configured = {
             without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured_indexes)
         }
-        return tuple(configured.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
+        return tuple(configured.get(url.rstrip("/"), url) for url in plan.indexes if not is_known_index(url, catalog))
 
     @property
     def _configured_indexes(self) -> tuple[str, ...]:
-        """The indexes that uv asks for all packages whatever the plan, by priority; the default one is the last."""
+        """The indexes that uv asks for all packages of any plan, by priority; the default, "" for PyPI, is last."""
         own = self._uv_settings
         others = (url for url in own.indexes if url not in own.explicit and url != own.default)
         first = self._variable("UV_DEFAULT_INDEX") or self._variable("UV_INDEX_URL") or self.settings.index_url
@@ -197,31 +191,31 @@ class Sources:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The indexes and places of wheels in the options and in the settings of pip and uv, without passwords.
+        """The indexes and find-links in the options and in the settings of pip and uv, without passwords.
 
-        Those of others that the user agreed to are among them. A project or a plan gives them without passwords.
+        They include those that the user agreed to. Without passwords they can be compared with those of a project.
         """
         indexes = (self.index_url, *self.trust, *self.settings.index_urls, *self._configured_indexes)
         return tuple(without_credentials(address) for address in (*indexes, *self.settings.find_links) if address)
 
     def indexes(self) -> tuple[str, ...]:
-        """Return the indexes that pip asks, by priority; "" is PyPI."""
+        """Return the indexes that pip asks by its own settings, the default one first; "" is PyPI."""
         configured = self.settings.index_urls
         default = not (self.settings.index_url or self.settings.no_index)
         return (DEFAULT_INDEX, *configured) if default else configured
 
-    def may_ask(self, source: str) -> bool:
-        """Return whether a source may be asked: each when online, only folders and files when offline."""
+    def is_source_allowed(self, source: str) -> bool:
+        """Return whether a source may be used: any unless offline, then only folders and files on this machine."""
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
 
     def index_findings(self, plan: Plan) -> tuple[Finding, ...]:
-        """Return a finding about which index a package of a plan is taken from if several are asked; () otherwise.
+        """Return a finding on how uv chooses if it asks several indexes for a plan's packages; () if it asks one.
 
-        The index that the plan has for torch does not count: uv asks it for torch's family alone.
+        The plan's index for torch does not count: uv asks it only for torch's family.
         """
         *extra, default = self._configured_indexes
-        urls = filter(self.may_ask, dict.fromkeys((*extra, *self._project_indexes(plan), default)))
+        urls = filter(self.is_source_allowed, dict.fromkeys((*extra, *self._project_indexes(plan), default)))
         listed = [redact(url, Policy.USABLE) or "PyPI" for url in urls]
         if len(listed) < 2 or self.settings.no_index:  # noqa: PLR2004 - of one index nothing need be said
             return ()
@@ -244,9 +238,9 @@ class Sources:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a step works with: the machine at hand, its package sources, where events go, a request to stop.
+    """What a step works with: this machine, its package sources, where events go (`sink`), a request to stop.
 
-    `ask` puts a question to the user and waits for the answer; it returns False if nobody is there to ask.
+    `ask` asks the user a question and waits; it returns whether the user agreed, and False if nobody can be asked.
     """
 
     host: Host
@@ -267,11 +261,11 @@ class Tools:
         return self.uv_of(site.python if site else new, self.sources.environment_for(plan))
 
     def find_single_package(self, plan: Plan) -> Package | None:
-        """Return the one package that a plan requires, without what it depends on; None if uv does not find it."""
+        """Return the package that a plan's single requirement resolves to, without dependencies; None if uv fails."""
         return find_single_package(plan, self.uv(plan, None))
 
     def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
-        """Return uv set up for an interpreter, with the user's settings; `environment` are its variables."""
+        """Return uv set up for an interpreter, with the user's settings; `environment` replaces the sources' one."""
         sources = self.sources
         return Uv(
             python=python,

@@ -1,4 +1,4 @@
-"""Where an environment goes, what stands there already, and whether it may be made or changed there."""
+"""Where an environment goes, what exists there already, and whether it may be made or changed there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.host.files import full_path, is_in_onedrive, is_redirected, may_write, shared_environments_folder
+from assistant.host.files import full_path, is_in_onedrive, is_redirected, is_writable, shared_environments_folder
 from assistant.i18n import Text, _
-from assistant.install.conflicts import environment_of
+from assistant.install.conflicts import project_environment
 from assistant.install.environments import Places, can_be_renamed_to
 from assistant.install.site import Site, is_environment
 from assistant.model.errors import BadInput, WorkFailed
@@ -23,30 +23,31 @@ _SHORT_NAME = 12
 LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
-def named_target(text: str, host: Host) -> Path:
-    """Return the path that a target stands for; nothing is started.
+def resolve_target(text: str, host: Host) -> Path:
+    """Return the path of a target, of an environment's folder or Python; no program is run.
 
-    A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
-    uv or pixi that keeps it.
+    A target is "kernel" (this Python), or the path of an environment, of its Python, or of the project of uv or pixi
+    that manages it. Raises `BadInput` for a path that no environment can have.
     """
     own_python = Path(str(host.facts("platform").get("executable", "")))
     target = own_python if text == KERNEL_TARGET else full_path(text)
     check_path(target)
-    return environment_of(target)
+    return project_environment(target)
 
 
 def target_or_default(plan: Plan, text: str) -> str:
-    """Return a target as it is; for "" and "new" the plan's own folder, such as envs/cuda-torch2.9.1-py3.12."""
+    """Return a target unchanged; for "" and "new" a folder named by the plan, as envs/cuda-torch2.9.1-py3.12."""
     name = f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
     return str(shared_environments_folder() / name) if text in {"", "new"} else text
 
 
 def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
-    """Return the folder for a plan's environment, and what is installed there; "" and "new" give the plan's own folder.
+    """Return the folder for a plan's environment, and what its Python reports to hold (None without one).
 
-    Raises `BadInput` for an environment of another Python than the plan's.
+    A target of "" or "new" is a folder named after the plan. Raises `BadInput` for an environment of another Python
+    than the plan's.
     """
-    target = named_target(target_or_default(plan, text), host)
+    target = resolve_target(target_or_default(plan, text), host)
     site = Site.ask(target, host) if is_environment(target) else None
     if site and site.minor != plan.python:
         raise BadInput(
@@ -62,9 +63,9 @@ def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | No
 
 
 def check_target(target: Path, site: Site | None = None) -> None:
-    """Raise if a target must not or cannot hold a new environment; with `site`, if that must not or cannot be changed.
+    """Raise if no new environment can be made at a target or, with `site`, if that environment cannot be changed.
 
-    Raises `BadInput` if it is in use, or no place for an environment, and `WorkFailed` if it cannot be written.
+    `BadInput` if it is in use, hidden from other programs, the system's or unknown; `WorkFailed` if it is not writable.
     """
     target = Path(site.prefix) if site else target
     check_path(target)
@@ -91,12 +92,12 @@ def check_target(target: Path, site: Site | None = None) -> None:
             hint=_("Choose a new environment.", option="--target new"),
         )
     for folder in (target, Path(site.purelib)) if site else (_nearest_parent(target),):
-        if not may_write(folder):
+        if not is_writable(folder):
             raise _no_permission_error(folder, is_new=site is None)
 
 
 def _check_free(target: Path) -> None:
-    """Raise `BadInput` for a target at which something stands, or at which nothing can be put."""
+    """Raise `BadInput` unless a target does not exist or is an empty folder, and a folder can be renamed to it."""
     try:
         is_free = not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir()))
     except PermissionError:
@@ -112,7 +113,7 @@ def _check_free(target: Path) -> None:
             _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder.", option="--target"),
         )
-    if os.path.lexists(target) and may_write(target) and not can_be_renamed_to(target):
+    if os.path.lexists(target) and is_writable(target) and not can_be_renamed_to(target):
         raise BadInput(
             _(
                 "{path} is a disk of its own, or its parent cannot be written, so nothing can be put there at once.",
@@ -152,7 +153,7 @@ def check_path(path: Path) -> None:
 
 
 def check_disk(host: Host, target: Path, download: int) -> None:
-    """Raise `WorkFailed` if less is free than `DISK_FACTOR` times a download (bytes); do nothing if that is unknown."""
+    """Raise `WorkFailed` if less is free at a target than `DISK_FACTOR` times a download (bytes), as far as known."""
     free = host.facts("disk", str(target)).get("free")
     needed = download * DISK_FACTOR
     if isinstance(free, int) and free < needed:
@@ -168,7 +169,7 @@ def check_disk(host: Host, target: Path, download: int) -> None:
 
 
 def _nearest_parent(target: Path) -> Path:
-    """Return the nearest path that exists: the target itself, or a folder above it."""
+    """Return the target itself if it exists, else the lowest folder above it that does."""
     folder = target.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -176,9 +177,9 @@ def _nearest_parent(target: Path) -> Path:
 
 
 def check_lengths(host: Host, folder: Path, target: Path) -> None:
-    """Raise `BadInput` if Windows limits paths, and one in `folder` is too long there or after a rename to `target`.
+    """Raise `BadInput` if a path in `folder` is too long for Windows, there or after a rename to `target`.
 
-    Windows limits them unless long paths are allowed. A folder's path also needs room for a name of 8.3 in it.
+    Nothing is checked if long paths are allowed. A folder's path must leave room for a name of 12 characters (8.3).
     """
     values = host.facts("registry", LONG_PATHS).get("values")
     if not isinstance(values, dict) or values.get("LongPathsEnabled") == 1:

@@ -1,4 +1,4 @@
-"""uv: its command lines, the project that it resolves, how it is run, and what its output says."""
+"""uv: its command lines, the project that it resolves, how it is run, and how its output is read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli_w
 
-from assistant.catalog.companions import carried_by_torch_index, required_by_torch
+from assistant.catalog.companions import carried_by_torch_index, is_required_by_torch
 from assistant.catalog.rows import CORE
 from assistant.host.download import Patience
 from assistant.host.extras import find_uv
@@ -46,9 +46,9 @@ class Uv:
     """uv for one interpreter, with the user's settings; what it prints goes to `sink`, without secrets.
 
     `environment` are the variables that it gets; `settings` are those of the user's pip; `uv_indexes` are those of uv's
-    own configuration. The programs that run hold `lock`, so that the next run can end them where this one is killed.
-    `scratch` is for their temporary files. `also` is resolved with any plan. `elsewhere` are the words by which uv
-    resolves for another machine than this one.
+    own configuration. The programs that run hold `lock`, so that the next run can end them if this one is killed.
+    `scratch` is the folder for their temporary files. `also` are requirements that are resolved with any plan.
+    `elsewhere` are the arguments with which uv resolves for another machine than this one.
     """
 
     python: str
@@ -69,41 +69,41 @@ class Uv:
         return self.environment.get("UV_OFFLINE") == "1"
 
     def in_folder(self, scratch: Path, lock: Lock) -> Uv:
-        """Return this uv with a folder for its temporary files and a lock for its programs to hold."""
+        """Return a copy that uses a folder for temporary files, and whose programs hold a lock."""
         return replace(self, scratch=scratch, lock=lock)
 
     def with_own_cache(self, folder: Path) -> Uv:
-        """Return this uv with a new cache in a folder, as its own may be damaged."""
+        """Return a copy with a new cache inside a folder, as the user's may be damaged."""
         return replace(self, environment={**self.environment, "UV_CACHE_DIR": str(folder / "cache")})
 
     @property
     def index_urls(self) -> tuple[str, ...]:
-        """The configured indexes, whose user names and passwords their files need too."""
+        """The configured indexes on servers, with user names and passwords, which their files need, too."""
         variables = (self.environment.get(name, "") for name in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"))
         configured = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
         return tuple(url for url in dict.fromkeys([*" ".join(variables).split(), *configured]) if "://" in url)
 
     def progress(self, text: Message, *, part: Part = Part.RESOLVE, **figures: Any) -> None:  # noqa: ANN401 - of `Progress`
-        """Send an event about how far the work is; `figures` are fields of `Progress`."""
+        """Send a progress event; `figures` are further fields of `Progress`."""
         self.sink(Progress(step=Step.INSTALL, text=text, part=part, **figures))
 
     def log(self, text: Message) -> None:
-        """Send a sentence of our own to the step's log; a program's output is cleaned first (see `call`)."""
+        """Send a sentence to the step's log as it is; the output of programs is logged by `call`, without secrets."""
         self.sink(LogLine(step=Step.INSTALL, text=text))
 
     def report(self, finding: Finding) -> None:
-        """Send a finding to the sink."""
+        """Send a finding as an event."""
         self.sink(FindingRaised(step=Step.INSTALL, finding=finding))
 
-    def make(self, folder: Path) -> None:
-        """Make an empty environment that can be moved in a folder; raise `WorkFailed` if that fails."""
+    def create_environment(self, folder: Path) -> None:
+        """Make an empty, relocatable environment in a folder; raise `WorkFailed` if that fails."""
         self.progress(_("Making the environment"), part=Part.UNPACK)
         self._run_or_raise(self.venv_command(folder))
 
     def is_synced_from_cache(self, python: Path, lock: Path) -> bool:
-        """Install what a lock holds, and nothing else, if all is in uv's cache or on this disk; return whether it was.
+        """Try to install exactly what a lock file lists without the network; return whether that succeeded.
 
-        Nothing is logged: that something has to be fetched is no failure.
+        It succeeds if all is in uv's cache or on this disk. Nothing is logged, as having to download is no failure.
         """
         quiet = replace(self, sink=lambda _event: None)
         return quiet.call([*self.install_command(python, lock, exactly=True), "--offline"], []) == 0
@@ -111,7 +111,7 @@ class Uv:
     def install(
         self, python: Path, lock: Path, total: int, *, exactly: bool = False, again: Iterable[str] = ()
     ) -> None:
-        """Install what a lock holds, hashes checked, packages in `again` even if they are there already.
+        """Install what a lock file lists, checking hashes; packages in `again` even if they are there already.
 
         With `exactly` all else is removed. Sends progress for each of the `total` packages; raises `WorkFailed` if it
         fails.
@@ -134,13 +134,13 @@ class Uv:
             self._run_or_raise([find_uv(), "pip", "uninstall", "--no-progress", "--python", str(python), *words])
 
     def _run_or_raise(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> None:
-        """Run a command; raise `WorkFailed` with the cause, by its output, if it fails."""
+        """Run a command and log its output; if it fails, raise `WorkFailed` with the cause that the output shows."""
         output: list[str] = []
         if not self.call(argv, output, on_line):
             return
         text = "\n".join(output)
         not_fetched = _NOT_FETCHED.search(text)
-        if obstacle := disk_obstacle(text):
+        if obstacle := find_disk_error(text):
             message = _("The installation stopped: {reason}", reason=f"{obstacle}.")
             hint = _("All changes were rolled back. Free some space there, or choose another disk.", option="--target")
         elif not_fetched and self.offline:
@@ -173,7 +173,7 @@ class Uv:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of its programs: those of the user's settings, and our own."""
+        """The environment variables of its programs: those of the user's settings, and the assistant's own."""
         # All temporary files go there, so that nothing of a killed program stays anywhere else.
         temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch)) if self.scratch else {}
         return {
@@ -184,12 +184,12 @@ class Uv:
         }
 
     def venv_command(self, folder: Path) -> list[str]:
-        """Return the command that makes an empty environment that can be moved."""
+        """Return the command that makes an empty, relocatable environment in a folder."""
         words = ["--no-project", "--relocatable", "--allow-existing", "--python", self.python, str(folder)]
         return [find_uv(), "venv", "--no-progress", *words]
 
     def install_command(self, python: Path, lock: Path, *, exactly: bool = False) -> list[str]:
-        """Return the command that installs what a lock holds into an environment; `exactly` removes all else."""
+        """Return the command that installs what a lock file lists for a Python; `exactly` removes all else."""
         verb, option = ("sync", ()) if exactly else ("install", ("--requirements",))
         return [*self._pip(verb), "--python", str(python), *option, str(lock), *uv_arguments(self.settings)]
 
@@ -204,8 +204,8 @@ class Uv:
     ) -> list[str]:
         """Write the project of a plan into a folder; return the command that resolves it into a `pylock.toml` there.
 
-        The versions in `keep` are kept where they fit; those in `locked` must hold. Without `dependencies`, what the
-        packages require is left alone.
+        The versions in `keep` (by name) are preferred, those in `locked` mandatory. Without `dependencies`, what the
+        packages require is not resolved.
         """
         lock, project = folder / LOCK, folder / "pyproject.toml"
         if keep:
@@ -216,7 +216,7 @@ class Uv:
         words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock), *self.elsewhere]
         # What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version.
         overrides = [
-            line for line in plan.overrides if (name := name_of(line)) not in CORE and not required_by_torch(name)
+            line for line in plan.overrides if (name := name_of(line)) not in CORE and not is_required_by_torch(name)
         ]
         pins = [f"{name}=={version}" for name, version in (locked or {}).items()]
         files = {"locked": pins, "constraints": plan.constraints, "overrides": overrides}
@@ -242,14 +242,14 @@ def not_on_disk_error(package: str) -> WorkFailed:
     )
 
 
-def disk_obstacle(text: str) -> str:
-    """Return the system's words for a disk that is full or takes no writes if a text holds them; else ""."""
+def find_disk_error(text: str) -> str:
+    """Return the system's message of a full, over-quota or read-only disk if a text contains it; else ""."""
     sentences = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
     return next((words for words in sentences if words.lower() in text.lower()), "")
 
 
 def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
-    """Return the `pyproject.toml` that uv resolves: a plan's requirements, with torch's family tied to its index."""
+    """Return a `pyproject.toml` for uv: a plan's requirements and `also`, torch's family bound to its index."""
     minor = ".".join(re.findall(r"\d+", plan.python)[:2])  # "3.13t" is 3.13 here
     project = {
         "name": "environment",

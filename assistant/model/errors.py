@@ -8,7 +8,7 @@ from assistant.i18n import Text, _, render
 
 
 class AssistantError(Exception):
-    """A failure: one sentence in `message`, the next step in `hint`; the cause is chained."""
+    """A failure: one sentence in `message`, the next step in `hint`; the cause is `__cause__`."""
 
     exit_code = 1
 
@@ -43,13 +43,13 @@ class Cancelled(AssistantError):
     exit_code = 130
 
 
-def unreadable(file: str | Path, error: OSError) -> BadInput:
+def unreadable_error(file: str | Path, error: OSError) -> BadInput:
     """Return the error for a file of the user's that cannot be read."""
     message = _("{file} cannot be read: {reason}.", file=file, reason=error.strerror or error)
     return BadInput(message, hint=_("Check the name and try again."))
 
 
-def unwritable(file: str | Path, error: OSError) -> WorkFailed:
+def unwritable_error(file: str | Path, error: OSError) -> WorkFailed:
     """Return the error for a file that cannot be written where the user wants it."""
     message = _("{file} cannot be written: {reason}.", file=file, reason=error.strerror or error)
     return WorkFailed(message, hint=_("Choose another place."))

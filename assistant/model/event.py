@@ -55,7 +55,7 @@ class Progress(Record, frozen=True, tag=True):
 
     @property
     def figures(self) -> Text:
-        """How much is done of how much, how fast, and how long still at that rate, as far as known."""
+        """A text with the amount done and in all, the rate and the time left, as far as known; "" for nothing."""
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":
@@ -79,7 +79,7 @@ class LogLine(Record, frozen=True, tag=True):
 
 
 class FindingRaised(Record, frozen=True, tag=True):
-    """A finding turned up while a step ran."""
+    """A finding that a running step reports."""
 
     step: Step
     finding: Finding

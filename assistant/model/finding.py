@@ -8,7 +8,7 @@ from assistant.i18n import Text
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
-SURE = 0.8  # the confidence from which a cause is named without "perhaps"; chosen
+SURE = 0.8  # from this confidence on a cause is stated without "perhaps"; chosen
 
 
 class Severity(Enum):
@@ -37,7 +37,7 @@ class Remedy(Record, frozen=True, omit_defaults=False):
     """A fix: one sentence, the commands that apply it, and a new plan if the fix is one.
 
     `env` holds variables to set, `launch` changes to applications' arguments; the commands in `check` all end with exit
-    code 0 once it has worked. `mends` is False where it removes no cause, but would suit the machine better.
+    code 0 once it has worked. `mends` is False if it does not remove the cause, but would suit the machine better.
     """
 
     text: Text
@@ -78,12 +78,12 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
 
     @property
     def sure(self) -> bool:
-        """Whether it is sure enough to be named as the cause."""
+        """Whether its confidence is high enough to state it as the cause."""
         return self.confidence >= SURE
 
 
 class Interpreter(Record, frozen=True):
-    """How the Python of a log's program is reached: its `path`, "" where it is not known, and how `python` is typed.
+    """How to run the Python of the program that wrote a log: its `path`, "" if unknown, and the `python` to type.
 
     `folder` names the application in whose folder that is typed, `project` the tool that keeps the packages; `pip` is
     what takes the place of pip, "" for pip itself. `container` is set where the change would go with the container,

@@ -29,7 +29,7 @@ class Vendor(Enum):
 
 
 class Evidence(Record, frozen=True):
-    """Which source said what about a fact: a command, a file, or "you" for a fact set by the user."""
+    """The source of a fact, a command, a file or "you" for the user, and the text that was read there."""
 
     fact: str
     source: str
@@ -55,7 +55,7 @@ class Gpu(Record, frozen=True):
 
 
 class Machine(Record, frozen=True):
-    """The facts of one machine; None means unknown, which is not the same as none there."""
+    """The facts of one machine; None means unknown, which is not the same as absent."""
 
     in_answers: ClassVar = ("schema",)
 
@@ -95,8 +95,8 @@ class Detection(Record, frozen=True):
 class Answer(Record, frozen=True):
     """A machine's raw answer to one question: the text read, or why there is none.
 
-    "missing" means looked and none there; "denied", "timeout", "failed" and "unrecorded" mean could not look.
-    `code` is a command's exit status: a command that ran and ended badly is "failed" and keeps its output.
+    "missing" means that it does not exist; "denied", "timeout", "failed" and "unrecorded" mean that this is unknown.
+    `code` is a command's exit status: a command that ended with another than 0 is "failed" and keeps its output.
     """
 
     status: AnswerStatus = "ok"
@@ -117,7 +117,7 @@ class Exchange(Record, frozen=True):
 class Expected(Record, frozen=True):
     """What a replay must give: facts of the machine, the keys of all findings, and values of the best plan.
 
-    Of `machine` and `plan` only what is named counts; `plan` is null where nothing fits. What is left out is not
+    Only the fields in `machine` and `plan` are compared; `plan` is null if nothing fits. What is left out is not
     compared.
     """
 

@@ -29,14 +29,14 @@ class Backend(Enum):
 
 
 class Request(Record, frozen=True):
-    """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen.
+    """What the user asks for: backend, Python version, requirement pins, nightly builds; the planner chooses the rest.
 
     `pins` are PEP 508 lines that are installed and must hold, those of a project included. `bundle` is the key of a
     bundle of packages, "" for none beside torch. `project` is the file or folder of a project that is read before a
-    plan is made; the rest is what a project says beside its requirements: `constraints` bound packages that something
-    else brings, `overrides` stand in for what packages say themselves, `pythons` is a specifier of Python versions,
-    `indexes` and `links` are further package indexes and folders or pages of wheels. With `cuda_libraries` PyPI's
-    default build is taken for the CPU, too, where no other can be had.
+    plan is made; the rest comes from a project besides its requirements: `constraints` limit the versions of packages
+    that others require, `overrides` replace requirements of packages, `pythons` is a specifier of Python versions,
+    `indexes` and `links` are further package indexes and find-links. With `cuda_libraries` PyPI's default build is used
+    for the CPU, too, if no other is available.
     """
 
     backend: Backend | None = None
@@ -53,7 +53,7 @@ class Request(Record, frozen=True):
     cuda_libraries: bool = False
 
     def joined(self, other: Request) -> Request:
-        """Return a request for both: what is chosen once is chosen here first, and what must hold holds of both."""
+        """Return a request that combines both: this one's choices have precedence, and all lists are united."""
         lists = ("pins", "constraints", "overrides", "indexes", "links")
         both = {name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in lists}
         return Request(
@@ -113,7 +113,7 @@ class Plan(Record, frozen=True, omit_defaults=False):
 
 
 class Rejection(Record, frozen=True, omit_defaults=False):
-    """An alternative that was not chosen: why, what would change that ("" if nothing), and the obstacle's key.
+    """An alternative that was ruled out: why, what would change that ("" if nothing), and the obstacle's key.
 
     The key is the one that diagnosis rules and health checks use for the same obstacle.
     """

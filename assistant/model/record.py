@@ -1,4 +1,4 @@
-"""The base of every record, and the one way in and out of JSON."""
+"""The base of every record, and the only functions that read and write JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec.structs
 
 from assistant.i18n import Message, Text, _, render
 from assistant.model.errors import BadInput
-from assistant.model.visible import spelled
+from assistant.model.visible import escape_hidden
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A frozen value; keys that are missing in JSON keep their default, unknown keys are refused.
 
-    `in_answers` names what an answer for `--json` holds of it besides: properties, and fields that keep their default.
+    `in_answers` are the properties, and fields with their defaults, that an answer for `--json` holds, too.
     """
 
     in_answers: ClassVar[tuple[str, ...]] = ()
@@ -33,7 +33,7 @@ _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
-    """Return the decoder of a type; every record is read by one, as only one thread may be the first to meet a type.
+    """Return the decoder of a type, made under a lock; every record is decoded by one.
 
     msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
     into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
@@ -45,7 +45,7 @@ def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
 
 
 def from_json(text: str | bytes, kind: type[R], what: str) -> R:
-    """Decode strictly into `kind`; raise `BadInput` that names `what` and the key or position at fault."""
+    """Decode strictly into `kind`; raise `BadInput`, with the name `what` and the key or position of the error."""
     try:
         return decoder(kind).decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -70,22 +70,22 @@ def to_json(value: object, *, indent: int = 0) -> str:
     Characters that steer a terminal or cannot be seen are escaped.
     """
     encoded = msgspec.json.encode(value)
-    return spelled((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
+    return escape_hidden((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
 
 
-def with_words(value: object) -> object:
-    """Turn a record into plain values for `--json`, with its messages rendered in the current language.
+def render_messages(value: object) -> object:
+    """Return a record as plain values for `--json`, with its messages rendered in the current language.
 
-    Beside each stand its `key` and `params`, which do not depend on the language.
+    A record with messages also gets the `key` of its first one and the `params` of all, the same in any language.
     """
     if isinstance(value, Message):
-        return {"key": value.key or value.id, "params": with_words(value.params), "text": render(value)}
+        return {"key": value.key or value.id, "params": render_messages(value.params), "text": render(value)}
     if isinstance(value, str):
         return _HALF.sub("\ufffd", value)  # of the name of a file that is no UTF-8: JSON cannot hold it
     if isinstance(value, dict):
-        return {getattr(key, "value", key): with_words(item) for key, item in value.items()}
+        return {getattr(key, "value", key): render_messages(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [with_words(item) for item in value]
+        return [render_messages(item) for item in value]
     if not isinstance(value, msgspec.Struct):
         return to_plain(value)
     more = {name: getattr(value, name) for name in getattr(value, "in_answers", ())}
@@ -93,18 +93,20 @@ def with_words(value: object) -> object:
     fields = {name: item for name, item in more.items() if item is not None}
     fields |= {name: getattr(value, name, item) for name, item in plain.items()}
     messages = [item for item in fields.values() if isinstance(item, Message)]
-    words = {name: render(item) if isinstance(item, Message) else with_words(item) for name, item in fields.items()}
-    params = {name: with_words(param) for message in reversed(messages) for name, param in message.params.items()}
+    words = {
+        name: render(item) if isinstance(item, Message) else render_messages(item) for name, item in fields.items()
+    }
+    params = {name: render_messages(param) for message in reversed(messages) for name, param in message.params.items()}
     return {"key": messages[0].key or messages[0].id, **words, "params": params} if messages else words
 
 
 def to_plain(value: object) -> object:
-    """Turn a record into dicts, lists and scalars."""
+    """Return a record as dicts, lists and scalars; messages are not rendered."""
     return msgspec.to_builtins(value)
 
 
-def reason_of(error: Exception) -> Text:
-    """Return why msgspec refused something; reasons other than those in `_REASONS` stay in msgspec's English."""
+def decode_error_reason(error: Exception) -> Text:
+    """Return why msgspec could not decode something; reasons other than those in `_REASONS` stay in English."""
     # Expected `int`, got `str` - at `$.gpus[0].vram_gb`
     reason, _separator, place = str(error).rstrip(".").partition(" - at ")
     text: Text = reason
@@ -125,13 +127,13 @@ _REASONS: dict[str, Message] = {
 
 
 def _refusal(what: str, error: Exception) -> BadInput:
-    """Return the error for a file or text that could not be decoded, `what` by name."""
+    """Return the error for a file or text, called `what`, that could not be decoded."""
     if str(error).endswith("`$.schema`"):
         return BadInput(
             _("{what} was written for another version of the assistant.", what=what),
             hint=_("Update the assistant, or write the file again with this version."),
         )
     return BadInput(
-        _("{what} cannot be read: {reason}.", what=what, reason=reason_of(error)),
+        _("{what} cannot be read: {reason}.", what=what, reason=decode_error_reason(error)),
         hint=_("Correct it there, or write the file again with the command that made it."),
     )

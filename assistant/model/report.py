@@ -92,12 +92,12 @@ def recipe_check(key: str) -> str:
 
 
 def checked_package(key: str) -> str:
-    """Return the distribution or the recipe that a check tries, as it was asked for; "" for any other check."""
+    """Return the name of the distribution, or the key of the recipe, in a check's key; "" for any other check."""
     return next((key.removeprefix(start) for start in (PACKAGE, RECIPE) if key.startswith(start)), "")
 
 
 def check_title(key: str) -> Message:
-    """Return a check's title; an unknown key is its own."""
+    """Return a check's title; for an unknown key that key."""
     if name := checked_package(key):
         text = _("{name}: verification call") if key.startswith(RECIPE) else _("{name}: import")
         return text.format(name=name)
@@ -121,8 +121,8 @@ class Speed(Record, frozen=True):
     cpu_rate: float | None = None
 
 
-def figure(value: float) -> str:
-    """Format a number with three digits, or without decimals where it has more."""
+def format_number(value: float) -> str:
+    """Format a number with three significant digits; from 1000 on without decimals, with commas."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - what three digits can write
 
 
@@ -231,7 +231,7 @@ class Report(Record, frozen=True):
 
 
 def verdict(report: Report) -> Message:
-    """Return the result in one sentence: all passed, usable without some operators, what or how many failed."""
+    """Return a report's result in one sentence: all passed, usable but incomplete, or what or how many failed."""
     ran = [check for check in report.checks if check.status is not Status.SKIPPED]
     if report.usable and report.lacking:
         text = _("Usable on the device {device}, but it lacks: {lacking}.")
@@ -247,8 +247,8 @@ def verdict(report: Report) -> Message:
     )
 
 
-def duration(seconds: float | None) -> str:
-    """Format a duration with three digits, in s, ms or µs; "" for None."""
+def format_duration(seconds: float | None) -> str:
+    """Format a duration (seconds) with three significant digits, in s, ms or µs; "" for None."""
     if seconds is None:
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):

@@ -1,4 +1,4 @@
-"""What may be a requirement (PEP 508), each read once, and what may be the address of a package index."""
+"""Requirements (PEP 508), parsed and checked, and what is a valid address of a package index."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SCHEMES = ("https://", "http://", "file://")
 
 @lru_cache(maxsize=4096)
 def requirement(line: str) -> Requirement:
-    """Read a line; what is returned is shared: change a copy. Raises `InvalidRequirement`, a `ValueError`."""
+    """Parse a requirement; the result is shared: change only a copy. Raises `InvalidRequirement`, a `ValueError`."""
     return Requirement(line)
 
 
 @lru_cache(maxsize=4096)
 def name_of(line: str) -> NormalizedName:
-    """Return the canonical name of the package that a line asks for; raise as `requirement` does."""
+    """Return the canonical name of the package in a requirement; raise as `requirement` does."""
     return canonicalize_name(requirement(line).name)
 
 
 @lru_cache(maxsize=4096)
 def plain_requirement(text: str) -> Requirement | None:
-    r"""Read a requirement that hides nothing; None for any other text. What is returned is shared: change a copy.
+    r"""Parse a requirement without hidden characters; None for any other text. The result is shared: change a copy.
 
     Markers may hold escapes, which `packaging` decodes: of "\u202e" one sees nothing once it is read, and what "\\"
     becomes cannot be read again. After `===` any signs may stand; uv takes none but a version.
@@ -58,8 +58,8 @@ def check_requirement(text: str) -> str:
     return text
 
 
-def to_import(plan: Plan, packages: Container[str]) -> tuple[str, ...]:
-    """Return what a plan was asked for, without what a marker kept from the packages of an environment."""
+def packages_to_import(plan: Plan, packages: Container[str]) -> tuple[str, ...]:
+    """Return the distributions that a plan was asked for, without those that a marker kept out of `packages`."""
     bound = {name_of(line) for line in plan.requirements if requirement(line).marker}
     return tuple(name for name in plan.asked if name in packages or name not in bound)
 
@@ -70,7 +70,7 @@ _FOREIGN = re.compile(
 
 
 def index_fault(text: str) -> Text:
-    """Return why a text cannot be the address of a package index, "" if it can; whether it exists is not asked."""
+    """Return why a text cannot be the address of a package index, "" if it can; no request is made."""
     if not text.isprintable() or any(sign in text for sign in " \"'`<>\\"):
         return _("it holds a character that no address has")
     if not text.startswith(SCHEMES):
@@ -80,7 +80,7 @@ def index_fault(text: str) -> Text:
 
 
 def foreign_index_fault(text: str) -> Text:
-    """Judge an address from a file that anybody may have written: no user name, no `..`, no other machine's share."""
+    """Return why an index's address from an untrusted file is refused: user name, `..`, network share; "" if not."""
     # Windows takes file:////server/share for \\server\share, and each of / . \ may be spelt %2f %2e %5c.
     outside = "/.." in text or text.startswith("file:////") or re.search("(?i)%(2e|2f|5c)", text)
     plain = _FOREIGN.fullmatch(text) and not outside

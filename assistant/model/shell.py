@@ -1,4 +1,4 @@
-"""Command lines and variables as the shells take them that people paste into: sh, cmd and PowerShell."""
+"""Command lines and variables in the syntax of the shells that people paste into: sh, cmd and PowerShell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Shell(StrEnum):
-    """What reads a line: sh and its like, cmd, PowerShell, or one of the latter two where nobody knows which."""
+    """A kind of shell: sh and similar ones, cmd, PowerShell, or `WINDOWS`: one of the latter two, unknown which."""
 
     SH = "sh"
     CMD = "cmd"
@@ -30,45 +30,45 @@ _POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
 
 
 def shell_of(system: str | None) -> Shell:
-    """Return what a system's people paste into; this system's where none is named."""
+    """Return the kind of shell of a system ("windows" or another), of this system for None."""
     return HERE if system is None else Shell.WINDOWS if system == "windows" else Shell.SH
 
 
 def command_line(words: Iterable[str | Path], shell: Shell = HERE) -> str:
-    """Return words as the line that runs them when it is pasted.
+    """Return the command line, quoted for a shell, that runs a program with arguments.
 
-    No form of a program in quotes runs in both shells of Windows, so for either of them PowerShell is asked to run it.
+    No quoted program runs in both cmd and PowerShell, so for `Shell.WINDOWS` the line starts `powershell -c`.
     """
     program, *rest = map(str, words)
     if shell is Shell.SH:
         return shlex.join([program, *rest])
     if _BARE.fullmatch(program):
-        return " ".join([program, *(quoted(word, shell) for word in rest)])
+        return " ".join([program, *(quote(word, shell) for word in rest)])
     if shell is Shell.CMD:
-        return " ".join(quoted(word, shell) for word in (program, *rest))
-    line = " ".join(["&", *(quoted(word, Shell.POWERSHELL) for word in (program, *rest))])
+        return " ".join(quote(word, shell) for word in (program, *rest))
+    line = " ".join(["&", *(quote(word, Shell.POWERSHELL) for word in (program, *rest))])
     return line if shell is Shell.POWERSHELL else f'powershell -c "{line}"'
 
 
-def quoted(word: str, shell: Shell = HERE) -> str:
+def quote(word: str, shell: Shell = HERE) -> str:
     """Return an argument, in quotation marks where the shell needs them."""
     if shell is Shell.SH:
         return shlex.quote(word)
     if _BARE.fullmatch(word):
         return word
     if shell is Shell.POWERSHELL:
-        return powershell_quoted(word)
+        return quote_for_powershell(word)
     # https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments
     return '"{}"'.format(re.sub(r'(?<!\\)(\\*+)("|$)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), word))
 
 
-def powershell_quoted(text: str) -> str:
+def quote_for_powershell(text: str) -> str:
     """Quote a text for PowerShell so that nothing in it is expanded."""
     return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
 
 
-def taken_by_both(line: str) -> str:
-    """Return a line of Windows as both of its shells run it: PowerShell prints a program in quotation marks."""
+def run_by_both_shells(line: str) -> str:
+    """Return a command line of cmd in a form that PowerShell runs, too; it changes only one with a quoted program."""
     if not line.startswith('"'):
         return line
     lexer = shlex.shlex(line, posix=True)
@@ -77,7 +77,7 @@ def taken_by_both(line: str) -> str:
 
 
 def settings(variables: Mapping[str, str], shell: Shell = HERE) -> Iterator[tuple[Shell, list[str]]]:
-    """Yield each shell that it may be, with the lines that set variables in it."""
+    """Yield the shell, for `Shell.WINDOWS` cmd and PowerShell, with the lines that set environment variables in it."""
     for each in (Shell.CMD, Shell.POWERSHELL) if shell is Shell.WINDOWS else (shell,):
         yield each, [setting(name, value, each) for name, value in variables.items()]
 
@@ -88,4 +88,4 @@ def setting(name: str, value: str, shell: Shell) -> str:
         return f"export {name}={shlex.quote(value)}"
     if shell is Shell.CMD:
         return f'set "{name}={value}"'  # without them, a blank before what follows would belong to the value
-    return f"$env:{name} = {powershell_quoted(value)}"
+    return f"$env:{name} = {quote_for_powershell(value)}"

@@ -1,4 +1,4 @@
-"""Which characters may reach a reader: none that steers a terminal, turns the reading direction or cannot be seen.
+"""Remove characters that control a terminal, change the reading direction or are invisible from shown text.
 
 A name or a log from somebody else is only ever text. Two that join letters and pictures stay (U+200C and U+200D):
 Persian, Indic scripts and emoji are spelled with them, and they neither move nor hide what stands beside them.
@@ -22,35 +22,35 @@ SHORT = 300  # characters; chosen: some lines of a terminal, and longer than any
 
 
 def visible(text: str) -> str:
-    """Replace characters that steer or hide by U+FFFD, so that a reader sees that something was there."""
+    """Replace each run of control and invisible characters, but not line breaks and tabs, by U+FFFD."""
     return _STEERING.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Make a text one line, with a space for each break and hidden character."""
+    """Return a text as one line: each run of line breaks, tabs and hidden characters becomes a space."""
     return _BREAKING.sub(" ", text).strip()
 
 
 def printable(text: object) -> str:
-    """Make a text from outside one short line, to stand in a sentence or a row of ours."""
+    """Return an external text as one line of at most 300 characters, for use in a sentence or a table."""
     return one_line(str(text))[:SHORT]
 
 
 def cell(value: object) -> object:
-    """Return what a spreadsheet takes for a text, never for a formula."""
+    """Return a value for a spreadsheet's cell; a text that it would take for a formula gets a leading `'`."""
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
 
 
-def spelled(text: str, *, long: bool = False) -> str:
+def escape_hidden(text: str, *, long: bool = False) -> str:
     r"""Escape the hidden characters in JSON, or with `long` in TOML: the data stay the same, and can be seen.
 
     TOML writes what lies beyond U+FFFF as \U and eight digits. It has no escape for a lone surrogate, which becomes
     U+FFFD.
     """
-    return _ONE.sub(lambda found: _toml(found[0]) if long else json.dumps(found[0])[1:-1], text)
+    return _ONE.sub(lambda found: _escape_in_toml(found[0]) if long else json.dumps(found[0])[1:-1], text)
 
 
-def _toml(sign: str) -> str:
+def _escape_in_toml(sign: str) -> str:
     if "\ud800" <= sign <= "\udfff":
         return "\ufffd"
     return f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else f"\\u{ord(sign):04x}"  # noqa: PLR2004 - the last of \u

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.catalog.names import arch_of, pci_id, system_of, vendor_of_name
+from assistant.catalog.names import find_architecture, find_system, pci_id, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import Device, Reading, gib
 from assistant.parsers.nvidia import smi_complaint
@@ -62,7 +62,7 @@ _LONGEST_RUN_ON = 10**6
 # Versions of relevant libraries:
 # [pip3] torch==1.10.1
 def collect_env(text: str) -> Reading | None:
-    """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
+    """Read the most complete dump in a text, ignoring quote marks, bullets and prose around it; None without one."""
     lower = text.lower()
     if not any(label in lower for label in _TELLING):
         return None
@@ -108,7 +108,7 @@ def _fullest_dump(text: str) -> Dump | None:
 
 
 def _value(dump: Dump, label: str) -> str:
-    """Return the text right after a label, "" where the tool could not tell."""
+    """Return the text right after a label, "" if the tool did not know it."""
     first = next((line for line in dump.get(label, ()) if line), "")
     return "" if _UNTOLD.fullmatch(first) else first
 
@@ -117,8 +117,8 @@ def _facts(dump: Dump) -> dict[str, object]:
     """Return the facts of a dump, named as in `Machine`; None for what it does not tell."""
     system, platform, python = (_value(dump, label) for label in ("os", "python platform", "python version"))
     hints = (_value(dump, label) for label in ("libc version", "cudnn version", "gcc version", "clang version"))
-    family = system_of(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)
-    arch = arch_of(platform, system, python, *dump.get("cpu", ())[:4])
+    family = find_system(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)
+    arch = find_architecture(platform, system, python, *dump.get("cpu", ())[:4])
     version = re.search(r"\d{1,2}\.\d{1,3}(?:\.\d{1,3})?(?:(?:a|b|rc)\d{1,3})?t?(?![\w.])", python)
     free = version and "free-threading" in python and not version[0].endswith("t")
     bits = re.search(r"(\d\d)-bit runtime", python)
@@ -167,14 +167,14 @@ def _gpus(dump: Dump) -> tuple[Gpu, ...]:
     lines = [line for line in dump.get(_GPUS, ()) if line]
     many = [line for line in lines if re.match(r"GPU \d{1,3}: ", line)]
     first = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
-    named = [_named(line, maker) for line in many or first]
+    named = [_read_gpu_line(line, maker) for line in many or first]
     listed = [dump.get(label, []) for label in _INTEL] + [[line for line in lines if line[:1] == "["]]
     intel = max([list(_intel_gpus(each)) for each in listed], key=len)
     chip = _apple_chip(dump)
     return (*named, *intel, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
 
 
-def _named(line: str, vendor: Vendor) -> Gpu:
+def _read_gpu_line(line: str, vendor: Vendor) -> Gpu:
     """Read `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`."""
     name = re.sub(r"^GPU \d{1,3}: *|\(UUID: [^)]{0,80}\)", "", line[:_LONGEST_NAME]).strip()
     gfx = re.search(r"\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)

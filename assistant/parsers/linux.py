@@ -111,7 +111,7 @@ def lspci(text: str) -> Reading | None:
         if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
             continue
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
-        plain = _own_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
+        plain = _catalogued_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
         bus = bus_address(f"{domain or '0000:'}{address}")
         if gpu.pci_id or bus not in found:
@@ -127,7 +127,7 @@ def _ids(name: str) -> list[str]:
     return [own or other for own, other in ids] or ([number] if number else [])
 
 
-def _own_name(line: str, number: str) -> str | None:
+def _catalogued_name(line: str, number: str) -> str | None:
     """Return the product that a line names, where the catalogue knows only the family of its id."""
     identity = identify(number)
     named = re.search(r"(?:Inc\. \[AMD/ATI\]|Corporation) ([A-Z][^\n]{3,100}?) \[[0-9a-f]{4}:", line)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from assistant.catalog.identity import identified
+from assistant.catalog.identity import identify_gpu
 from assistant.catalog.names import patterns
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
@@ -144,9 +144,9 @@ def mentioned(text: str) -> Machine:
     )
 
 
-def rocm_said(text: str) -> str | None:
+def read_mentioned_rocm(text: str) -> str | None:
     """Return the ROCm that a lower-case text says is there; None where it tells several."""
-    versions = {match[1] for match in _there(_ROCM, text)}
+    versions = {match[1] for match in _find_present(_ROCM, text)}
     return versions.pop() if len(versions) == 1 else None
 
 
@@ -154,16 +154,17 @@ NEWEST_TORCH = 9  # a major version that no torch has reached
 
 
 def _numbered(pattern: re.Pattern[str], text: str) -> bool:
-    """Return whether a system is told with its version: who says "windows 10" has it, whatever is said of others."""
+    """Return whether a system is mentioned with its version ("windows 10"), which shows that it is there."""
     return any(
-        found[0][-1].isdigit() or text[found.end() :][:2].strip()[:1].isdigit() for found in _there(pattern, text)
+        found[0][-1].isdigit() or text[found.end() :][:2].strip()[:1].isdigit()
+        for found in _find_present(pattern, text)
     )
 
 
 def _packages(text: str) -> dict[str, str]:
     """Return the versions that a text names, by package; one with a build's tag counts more than one without."""
     found: dict[str, str] = {}
-    for match in _there(_PACKAGE, text):
+    for match in _find_present(_PACKAGE, text):
         name = match[1].replace("_", "-").replace("pytorch", "torch")
         name = {"intel-extension-for-torch": "ipex"}.get(name, name)
         version = match[2]
@@ -179,7 +180,7 @@ def _packages(text: str) -> dict[str, str]:
 
 
 def _torch(text: str, named: str | None) -> str | None:
-    """Return the torch that is there: what was installed last, else what is named and was not removed."""
+    """Return the installed torch: the one installed last, else the one `named`, unless it was removed."""
     installed = [match[1] for match in _INSTALLED.finditer(text)]
     removed = {match[1] for match in _REMOVED.finditer(text)}
     changed = list(_CHANGED.finditer(text))
@@ -193,7 +194,7 @@ def _torch(text: str, named: str | None) -> str | None:
     return next((version for version in versions if version.startswith(f"{best}+")), best)
 
 
-def replaced_torch(text: str) -> tuple[str, str] | None:
+def find_replaced_torch(text: str) -> tuple[str, str] | None:
     """Return the GPU build of PyTorch that a lower-case text says was removed, and what came in its place."""
     changed = list(_CHANGED.finditer(text))
     removed = [*_REMOVED.finditer(text), *changed]
@@ -216,7 +217,7 @@ def replaced_torch(text: str) -> tuple[str, str] | None:
 def _printed_builds(text: str) -> list[str]:
     """Return the builds of PyTorch that a text names by their tags, in its order."""
     found = []
-    for match in _there(_BUILD, text):
+    for match in _find_present(_BUILD, text):
         owner = _OTHERS.search(text[max(0, match.start() - 40) : match.start()])
         if owner is None or owner[1] in {"torch", "pytorch"}:
             found.append(match[1])
@@ -240,7 +241,7 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
     text = _TARGETS.sub(" ", text)
     for vendor, pattern in patterns("mentions").items():
         last, end = "", 0
-        for match in _there(pattern, text):
+        for match in _find_present(pattern, text):
             name = _LEADS.sub("", match[0]).strip()
             gfx = name if name.startswith("gfx") else None
             if gfx and last and not text[end : match.start()].strip(" ([,"):  # amd radeon rx 7600 (gfx1102)
@@ -249,17 +250,17 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
                 cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
                 last, end = "" if gfx else name, match.end()
     bare = [name for name, gpu in cards.items() if gpu.gfx == name]
-    targets = {identity.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (identity := identified(gpu))}
+    targets = {identity.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (identity := identify_gpu(gpu))}
     once = [name for name in cards if not any(other != name and other.endswith(f" {name}") for other in cards)]
     return tuple(cards[name] for name in once if name not in bare or name not in targets)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    return next((found[1] if pattern.groups else found[0] for found in _there(pattern, text)), None)
+    return next((found[1] if pattern.groups else found[0] for found in _find_present(pattern, text)), None)
 
 
-def _there(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield what is there, not what is wanted or another person's, as the words before it in its sentence tell."""
+def _find_present(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield a pattern's matches, without those that the words before them mark as wished for or somebody else's."""
     for count, found in enumerate(pattern.finditer(text)):
         if count == _MOST:
             return

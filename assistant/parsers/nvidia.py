@@ -6,7 +6,7 @@ import re
 from itertools import zip_longest
 from os.path import commonprefix
 
-from assistant.catalog.identity import cut_names, identify_name
+from assistant.catalog.identity import complete_cut_name, identify_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import replace
 from assistant.parsers.cards import Device, Reading, bus_address, field, gib
@@ -83,7 +83,7 @@ def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | No
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
         return part or None, None
     names = []
-    for name in cut_names(part, at_end=at_end, longer=len(shown)):
+    for name in complete_cut_name(part, at_end=at_end, longer=len(shown)):
         stated = re.search(r"\b(\d{1,3}) ?GB\b", name)
         if stated is None or not vram_gb or _LEAST_SHOWN * int(stated[1]) <= vram_gb <= int(stated[1]):
             names.append(name if at_end else part + name[len(part) :])
@@ -150,15 +150,15 @@ def smi_list(text: str) -> Reading | None:
         names = [cell for cell in cells if _NAME_CELL.fullmatch(cell)]
         others = [cell for cell in cells if cell not in names]
         if len(names) == 1 and others and all(map(_OTHER_CELL.fullmatch, others)):
-            devices.append(_of_cells(names[0], others))
+            devices.append(_device_from_cells(names[0], others))
             driver = driver or next(
                 (cell for cell in others if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{2})?", cell)), None
             )
     return Reading(facts={"nvidia_driver": driver}, devices=tuple(devices)) if devices else None
 
 
-def _of_cells(name: str, cells: list[str]) -> Device:
-    """Tell cells apart by their form: the largest size is the whole memory."""
+def _device_from_cells(name: str, cells: list[str]) -> Device:
+    """Return a GPU from a CSV row's cells, recognised by their form; the largest size is the whole memory."""
     sizes = [int(size[1]) for cell in cells if (size := re.fullmatch(r"(\d{4,7})(?: MiB)?", cell))]
     bus = next((cell for cell in cells if re.fullmatch(_ADDRESS, cell)), "")
     device = _device(bus, name, max(sizes, default=None))
@@ -188,7 +188,7 @@ _COMPLAINTS = {
 
 
 def smi_complaint(text: str) -> str | None:
-    """Name what nvidia-smi complains of: `mismatch`, `not-communicating`, `no-devices` and the like."""
+    """Return the key of nvidia-smi's error message: `mismatch`, `not-communicating`, `no-devices` …; None without."""
     return next((state for state, words in _COMPLAINTS.items() if re.search(words, text, re.IGNORECASE)), None)
 
 

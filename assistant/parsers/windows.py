@@ -19,7 +19,7 @@ class Adapter(Record, frozen=True):
     date: str | None = None
 
 
-def pci_id_of(device: str) -> str | None:
+def read_pci_id(device: str) -> str | None:
     r"""Read `10de:2684` off `PCI\VEN_10DE&DEV_2684&SUBSYS_…`."""
     found = re.search(r"ven_([0-9a-f]{4})&dev_([0-9a-f]{4})", device, re.IGNORECASE)
     return f"{found[1]}:{found[2]}".lower() if found else None
@@ -34,7 +34,7 @@ def adapter(values: Mapping[str, object]) -> Adapter | None:
     if not name:
         return None
     size = values.get("HardwareInformation.qwMemorySize")
-    pci_id = pci_id_of(device)
+    pci_id = read_pci_id(device)
     vendor = vendor_of(pci_id)
     vendor = vendor_of_name(name) if vendor in {Vendor.UNKNOWN, Vendor.OTHER} else vendor
     return Adapter(

@@ -8,9 +8,9 @@ from assistant.plan.planner import (
     PlanInputs,
     brings_cuda,
     explain,
-    kind_of,
     make_plans,
     nothing_fits,
+    without_unused_facts,
 )
-from assistant.plan.requirements import requested
-from assistant.plan.target import USUAL_PYTHON, Target, card_name, target_of
+from assistant.plan.requirements import requested_packages
+from assistant.plan.target import USUAL_PYTHON, Target, card_name, find_target

@@ -51,7 +51,7 @@ class Pins(NamedTuple):
             return release.version in self.releases
         if not (self.torch or self.family):
             return True
-        return _within(self.torch, release.version) and all(companion(pin, release) for pin in self.family)
+        return _contains(self.torch, release.version) and all(best_companion(pin, release) for pin in self.family)
 
     def unpinned(self) -> Pins:
         """Return the pins without those that restrict torch."""
@@ -67,19 +67,19 @@ class Pins(NamedTuple):
 
 
 @lru_cache(maxsize=1024)  # a fleet's machines share their pins, and each is compared with every release
-def _within(specifiers: SpecifierSet, version: str) -> bool:
+def _contains(specifiers: SpecifierSet, version: str) -> bool:
     return specifiers.contains(version, prereleases=True)
 
 
-def companion(pin: Requirement, release: TorchRelease) -> str | None:
-    """Return the newest torchvision or torchaudio that goes with a release and satisfies its pin."""
+def best_companion(pin: Requirement, release: TorchRelease) -> str | None:
+    """Return the newest torchvision or torchaudio that goes with a release and satisfies its pin; None for none."""
     return next(iter(companions(pin, release)), None)
 
 
 def companions(pin: Requirement, release: TorchRelease) -> list[str]:
     """Return the versions of torchvision or torchaudio that go with a release and satisfy its pin, the newest first."""
     paired: tuple[str, ...] = getattr(release, canonicalize_name(pin.name))
-    return sorted((version for version in paired if _within(pin.specifier, version)), key=number, reverse=True)
+    return sorted((version for version in paired if _contains(pin.specifier, version)), key=number, reverse=True)
 
 
 def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:
@@ -119,7 +119,7 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
     releases = (own,) if own else catalog.releases
     if allowed := frozenset(release.version for release in releases if found.allow_release(release)):
         return found._replace(releases=allowed if found.text else None)
-    for pin in family if any(_within(torch, release.version) for release in catalog.releases) else ():
+    for pin in family if any(_contains(torch, release.version) for release in catalog.releases) else ():
         alone = found._replace(torch=SpecifierSet(), family=(pin,))
         if torch and any(alone.allow_release(release) for release in catalog.releases):
             raise NothingFits(
@@ -143,12 +143,12 @@ def applicable_requirements(lines: Iterable[str], environment: Mapping[str, str]
     named by its file.
     """
     values = tuple(environment.items())
-    return [pin for line in lines if (pin := _applied(line, values))]
+    return [pin for line in lines if (pin := _read_if_true(line, values))]
 
 
 @lru_cache(maxsize=4096)  # a search reads the same pins once for each release
-def _applied(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
-    """Read a requirement, without its marker; None where that is false."""
+def _read_if_true(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
+    """Return a requirement without its marker, None if that is false; raise as `applicable_requirements` does."""
     try:
         pin = Requirement(line)
     except InvalidRequirement as error:
@@ -180,19 +180,19 @@ class Context(NamedTuple):
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
         wheels = self.catalog.wheels(self.target.platform, self.target.tag, family)
-        return [wheel for wheel in wheels if self.installs(wheel) and self.pins.allow(wheel)]
+        return [wheel for wheel in wheels if self.can_install(wheel) and self.pins.allow(wheel)]
 
-    def installs(self, wheel: TorchWheel) -> bool:
-        """Return whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""
+    def can_install(self, wheel: TorchWheel) -> bool:
+        """Return whether the system's glibc or macOS is new enough for a build; an unknown version counts as new."""
         target = self.target
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on
         if target.os == "macos":
-            return not target.macos or target.macos >= macos_floor(wheel.release.macos.wheel)
+            return not target.macos or target.macos >= macos_minimum(wheel.release.macos.wheel)
         return not target.glibc or target.glibc >= wheel.glibc
 
-    def published(self, package: str, cuda: int | None = None) -> str | None:
-        """Return the requirement of a package that plans bring beside torch, where it has a wheel for this target."""
+    def published_line(self, package: str, cuda: int | None = None) -> str | None:
+        """Return the requirement line of a package that plans add, for a CUDA major; None without a wheel here."""
         row = self.catalog.by("torch.basics", "package", "cuda").get((package, cuda))
         if row and self.target.tag in row.pythons.get(self.target.platform, ()):
             return str(row.requirement or row.package)
@@ -216,8 +216,8 @@ class Context(NamedTuple):
         return {name: found for name in conditions if (found := find(freed[name])) is not None}
 
 
-def macos_floor(version: str) -> Number:
-    """Turn a macOS floor into numbers that any of its minor versions reaches: "14.0" is (14,), "12.3" is (12, 3)."""
+def macos_minimum(version: str) -> Number:
+    """Return an oldest macOS as numbers that any of its minor versions reaches: "14.0" is (14,), "12.3" is (12, 3)."""
     major, _dot, minor = version.partition(".")
     return (int(major), int(minor)) if minor != "0" else (int(major),)
 
@@ -360,7 +360,7 @@ def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
     holds = {
         "newer-torch-not-for-system": bool(builds),
         "newer-torch-not-for-python": bool(here),
-        "newer-torch-needs-newer-system": any(context.installs(wheel) for wheel in here),
+        "newer-torch-needs-newer-system": any(context.can_install(wheel) for wheel in here),
         "newer-torch-not-seen": any(wheel.confirmed for wheel in here),
     }
     key = next((key for key, holds_here in holds.items() if not holds_here), "")
@@ -387,7 +387,7 @@ def reject(backend: Backend, key: str, why: Text, would_help: Text = "", variant
 
 
 def reject_hidden(backend: Backend, vendor: Vendor, context: Context) -> Rejection | None:
-    """Reject a backend where an environment variable, such as CUDA_VISIBLE_DEVICES=-1, hides all of its GPUs."""
+    """Return a rejection if an environment variable, such as CUDA_VISIBLE_DEVICES=-1, hides all of a maker's GPUs."""
     for row in context.catalog.rows("systems.hiding"):
         value = context.machine.env.get(row.variable) if vendor.value in row.vendors else None
         if value is not None and value.split(",")[0].strip().lower() in _NO_DEVICE:

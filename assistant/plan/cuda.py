@@ -25,7 +25,7 @@ from assistant.plan.target import USUAL_PYTHON, Card
 
 
 def offers(context: Context) -> list[Offer]:
-    """Return the CUDA builds that serve the machine's NVIDIA cards."""
+    """Return the best CUDA build for all NVIDIA cards, a newer one for the newest card only, and the rejections."""
     cards = [card for card in context.cards if card.vendor is Vendor.NVIDIA]
     if not cards:
         return []
@@ -33,25 +33,25 @@ def offers(context: Context) -> list[Offer]:
         return [stop]
     deciding = _cards_that_decide(cards, context.catalog)
     fitting = _builds_for_driver(context)
-    chosen = _best(fitting, deciding, context)
+    chosen = _best_build(fitting, deciding, context)
     if chosen is None:
-        return _why_none(context, deciding)
-    found: list[Offer] = [_candidate(chosen, cards, context)]
+        return _reject_all(context, deciding)
+    found: list[Offer] = [_to_candidate(chosen, cards, context)]
     newest = max(deciding, key=lambda card: card.capability)
-    alone = _best(fitting, [newest], context)
+    alone = _best_build(fitting, [newest], context)
     if alone is not None and alone.number > chosen.number:  # covering every card holds torch back
-        found.append(_candidate(alone, cards, context))
+        found.append(_to_candidate(alone, cards, context))
     return [*found, *_newer_builds_missed(context, chosen, deciding)]
 
 
 def _reject_driver_state(context: Context) -> Rejection | None:
-    """Reject CUDA as a whole where NVIDIA's driver is known not to be ready."""
+    """Return a rejection of CUDA if NVIDIA's driver is known not to be ready; else None."""
     obstacle = context.driver.obstacle
     if obstacle is None:
         return None
     build = context.catalog.releases[0].pypi["linux_x86_64"]
     help_ = obstacle.wsl_help if context.target.wsl and obstacle.wsl_help else obstacle.help
-    return reject(Backend.CUDA, obstacle.key, _(obstacle.text), _(help_, floor=_floor_text(build, context)))
+    return reject(Backend.CUDA, obstacle.key, _(obstacle.text), _(help_, floor=_needed_driver(build, context)))
 
 
 def _cards_that_decide(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
@@ -116,15 +116,15 @@ def _cuda(variant: str) -> Number:
     return int(variant[2:-1]), int(variant[-1])
 
 
-def _floor_text(variant: str, context: Context) -> str:
-    """Return the oldest driver that runs a build: its version, or the CUDA major that it must speak."""
+def _needed_driver(variant: str, context: Context) -> str:
+    """Return the oldest driver for a build in words, of this system: its version, or the CUDA that it must support."""
     row = context.catalog.driver(variant)
     if row is None:
         return f"CUDA {_cuda(variant)[0]}.0"
     return row.windows if context.target.windows_driver else row.linux
 
 
-def _own_floor(card: Card, catalog: Catalog) -> Number:
+def _first_branch(card: Card, catalog: Catalog) -> Number:
     """Return the first driver branch that knows the card itself."""
     row = catalog.by("cuda.branches", "capability").get(_dotted(card.capability))
     return number(row.driver) if row else ()
@@ -135,11 +135,11 @@ def _serves(wheel: TorchWheel, card: Card, context: Context) -> bool:
     row = context.catalog.by("cuda.tegra", "capability").get(_dotted(card.capability))
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
     return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _driver_reaches(
-        _own_floor(card, context.catalog), context
+        _first_branch(card, context.catalog), context
     )
 
 
-def _best(wheels: list[TorchWheel], cards: list[Card], context: Context) -> TorchWheel | None:
+def _best_build(wheels: list[TorchWheel], cards: list[Card], context: Context) -> TorchWheel | None:
     """Choose the newest build that serves all cards, else the newest for as many of the newest cards as possible.
 
     Builds that an index has been seen to hold go before all others. None where no build serves any card.
@@ -165,14 +165,14 @@ def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
     return full, (cuda,) if full else (-cuda,)
 
 
-def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
-    """Return a build as a candidate for the cards that it serves, with what speaks for it and what to know of it."""
+def _to_candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
+    """Return a build as a candidate for the cards that it serves, with reasons and warnings."""
     served = [card for card in _cards_that_decide(cards, context.catalog) if _serves(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
-    own = max((_own_floor(card, context.catalog) for card in served), default=())
+    own = max((_first_branch(card, context.catalog) for card in served), default=())
     # What the build needs, or the cards.
-    needed = str(own[0]) if () < floor < own else _floor_text(wheel.variant, context)
-    reasons = [*_code_of(wheel, served)]
+    needed = str(own[0]) if () < floor < own else _needed_driver(wheel.variant, context)
+    reasons = [*_code_reasons(wheel, served)]
     if context.driver.version:
         reasons.append(sentence("nvidia-driver-suffices", driver=context.driver.text, floor=needed))
     if context.catalog.build_of(wheel.version, "pypi", wheel.platform) == wheel.variant:
@@ -188,8 +188,8 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     )
 
 
-def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
-    """Yield which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
+def _code_reasons(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
+    """Yield a sentence on the cards that a build holds code for, and one on those whose code is compiled from PTX."""
     made = [card for card in served if not has_code(wheel.sm, None, card.capability, alone=False)]
     held = [card for card in served if card not in made]
     for key, cards in (("cuda-build-has-code", held), ("cuda-build-has-ptx", made)):
@@ -228,11 +228,11 @@ def _warnings(
 def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
     """Yield a rejection for each newer torch that a newer driver, or a newer card, could run."""
     free = context.with_any_driver()
-    better = _best(_builds_for_driver(free), deciding, free)
+    better = _best_build(_builds_for_driver(free), deciding, free)
     if better is not None and better.number > chosen.number:
         yield _reject_driver(better, context)
     current = number(_family_by_name("", context.catalog).capability)
-    newest = _best(_builds_for_driver(free), [deciding[0]._replace(capability=current)], free)
+    newest = _best_build(_builds_for_driver(free), [deciding[0]._replace(capability=current)], free)
     if newest is not None and (better is None or newest.number > better.number):
         oldest = min(deciding, key=lambda card: card.capability)
         why = _(
@@ -242,13 +242,13 @@ def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Ca
             name=oldest.name,
             code=_dotted(oldest.capability),
         )
-        key, help_ = _without_code(oldest, _("This needs a newer GPU."), context)
+        key, help_ = _key_and_help(oldest, _("This needs a newer GPU."), context)
         yield reject(Backend.CUDA, key, with_assumed_code(why, newest), help_, newest.variant)
 
 
 def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
     """Reject a build for which the driver is too old."""
-    floor, have, variant = _floor_text(wheel.variant, context), context.driver.text, wheel.variant
+    floor, have, variant = _needed_driver(wheel.variant, context), context.driver.text, wheel.variant
     if context.catalog.driver(variant) is None and not context.driver.api:
         why = _(
             "{variant} needs a driver for {floor}, and it is not known whether {have} is one.",
@@ -270,13 +270,13 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
     return reject(Backend.CUDA, "nvidia-driver-too-old", why, help_, variant)
 
 
-def _why_none(context: Context, deciding: list[Card]) -> list[Offer]:
+def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
     """Return a rejection for each of driver, pins and system that alone is in the way, or else for the cards."""
     if board := _reject_jetson(context, deciding):
         return [board]
 
     def best(freed: Context) -> TorchWheel | None:
-        return _best(_builds_for_driver(freed), deciding, freed)
+        return _best_build(_builds_for_driver(freed), deciding, freed)
 
     opened = context.without_each(("driver", "pins", "system"), best)
     found: list[Offer] = []
@@ -327,11 +327,11 @@ def _reject_code(context: Context, deciding: list[Card]) -> Rejection:
     )
     elsewhere = _("CUDA needs a newer GPU; you can ask for DirectML instead.")
     older = elsewhere if context.target.os == "windows" else _("CUDA needs a newer GPU.")
-    key, help_ = _without_code(newest, older, context)
+    key, help_ = _key_and_help(newest, older, context)
     return reject(Backend.CUDA, key, why, help_)
 
 
-def _without_code(card: Card, too_old: Message, context: Context) -> tuple[str, Message]:
+def _key_and_help(card: Card, too_old: Message, context: Context) -> tuple[str, Message]:
     """Return the key and the help for a card without code: newer than all that the catalogue knows, or too old."""
     if card.capability[0] > max(max(row.sm) for row in context.catalog.cuda_code) // 10:
         help_ = _("A newer torch than this catalogue knows may hold it: refresh the catalogue.")

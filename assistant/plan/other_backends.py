@@ -10,7 +10,7 @@ from assistant.plan.candidates import (
     Candidate,
     Context,
     Offer,
-    macos_floor,
+    macos_minimum,
     reject,
     reject_hidden,
     reject_pins,
@@ -138,7 +138,7 @@ def mps(context: Context) -> list[Offer]:
     wheels = (
         wheel
         for wheel in context.wheels("pypi")
-        if not target.macos or target.macos >= macos_floor(wheel.release.macos.mps)
+        if not target.macos or target.macos >= macos_minimum(wheel.release.macos.mps)
     )
     wheel = next(wheels, None)
     needed = newest.macos.mps.removesuffix(".0")
@@ -150,7 +150,7 @@ def mps(context: Context) -> list[Offer]:
         help_ = _("Update macOS to {macos} or newer.", macos=needed)
         return [reject(Backend.MPS, "macos-too-old", why, help_)]
     reason = sentence("mps-in-wheel", version=wheel.version, least=wheel.release.macos.mps)
-    held_back = wheel.release is not newest and target.macos and target.macos < macos_floor(newest.macos.mps)
+    held_back = wheel.release is not newest and target.macos and target.macos < macos_minimum(newest.macos.mps)
     warnings = (sentence("newer-macos", macos=needed),) if held_back else ()
     return [Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel)]
 

@@ -15,8 +15,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, number
-from assistant.catalog.bundles import bundle_of, is_recipe, recipe_reader
-from assistant.catalog.identity import Rate, rate_of
+from assistant.catalog.bundles import find_bundle, is_recipe, load_recipe_reader
+from assistant.catalog.identity import Rate, find_rate
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
@@ -25,17 +25,17 @@ from assistant.model.record import replace
 from assistant.model.requirement import name_of, plain_requirement
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context, read_pins, reject, sentence, why_not_newest
-from assistant.plan.requirements import about_onnxruntime, download_mb, requirements
+from assistant.plan.requirements import download_mb, onnxruntime_notes, plan_requirements
 from assistant.plan.target import (
     USUAL_PYTHON,
     Card,
     Refusal,
     Target,
-    cards_of,
-    driver_of,
+    find_cards,
+    find_driver,
+    find_target,
     python_tag,
     short_name,
-    target_of,
 )
 from assistant.views import plan_title, rejected_name
 
@@ -68,7 +68,7 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
     Raises as `plans_for` does, and `WorkFailed` for a recipe whose add-on is missing.
     """
     if is_recipe(request.bundle):
-        planning: Planning = recipe_reader().make_plans(machine, catalog, request)
+        planning: Planning = load_recipe_reader().make_plans(machine, catalog, request)
         return planning
     return plans_for(machine, catalog, request)
 
@@ -81,40 +81,40 @@ def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) 
     and for a bundle that does not exist.
     """
     own = request.python or machine.python
-    if own and not _allowed(own, request.pythons):
+    if own and not _is_allowed(own, request.pythons):
         if request.python:
-            return Planning(rejected=(_outside_project(own, request),))
+            return Planning(rejected=(_reject_python(own, request),))
         planning = Planning()
     else:
-        planning = _planned(machine, catalog, request)
+        planning = _plan_for_python(machine, catalog, request)
     # Where no torch has a wheel for the machine's Python, that is reported as the machine's own problem.
     asked = request.pins or request.constraints or request.overrides or request.pythons
     hopeless = any(rejection.key in _WHATEVER_PYTHON for rejection in planning.rejected)
     if planning.choice is None and asked and not hopeless:
-        planning = _with_another_python(planning, machine, catalog, request)
+        planning = _try_other_pythons(planning, machine, catalog, request)
     return with_nightly(planning, request, catalog) if request.nightly else planning
 
 
-def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Plan for the Python of the request, else for the machine's own."""
+def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Planning:
+    """Plan for the Python of the request, else for the machine's own, and for the usual Python if that gives more."""
     asked = request.backend
-    target = target_of(machine, request, catalog)
+    target = find_target(machine, request, catalog)
     if isinstance(target, Refusal):
         return Planning(rejected=(reject(asked or Backend.CPU, *target),))
     try:
         bounds = (*request.constraints, *request.overrides)
         on_torch = (line for line in bounds if _TORCH.match(line.lstrip()))  # which a plan always has
         pins = read_pins((*request.pins, *on_torch), catalog, target.markers)
-        cards, driver = cards_of(machine), driver_of(machine, catalog)
+        cards, driver = find_cards(machine), find_driver(machine, catalog)
         context = Context(machine, catalog, target, pins, cards, driver, request)
-        candidates, rejected = candidates_here(context)
+        candidates, rejected = find_candidates(context)
         if not candidates:
             return Planning(rejected=tuple(rejected) or ((reject_asked(asked),) if asked else ()))
-        own = [_plan_of(found, context, rejected if found is candidates[0] else ()) for found in candidates]
-        own[0] = replace(own[0], reasons=(*own[0].reasons, *why_first(candidates, context)))
+        own = [_make_plan(found, context, rejected if found is candidates[0] else ()) for found in candidates]
+        own[0] = replace(own[0], reasons=(*own[0].reasons, *explain_order(candidates, context)))
         if catalog.remark:
             own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
-        elsewhere = () if request.python or request.pythons else _elsewhere(candidates[0], context)
+        elsewhere = () if request.python or request.pythons else _plans_for_usual_python(candidates[0], context)
     except NothingFits as error:
         return Planning(rejected=(reject(asked or Backend.CPU, "pins-exclude-release", error.message, error.hint),))
     if len(own) > 1 and own[-1].backend is Backend.CPU:  # a CPU plan goes last, and one is enough
@@ -122,54 +122,54 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     return Planning(choice=own[0], plans=(*own, *elsewhere), rejected=tuple(rejected))
 
 
-def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Plan for the first other Python that opens a plan; where none does, say why not with the one that is allowed."""
+def _try_other_pythons(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
+    """Return the planning for the first other allowed Python with a plan; if there is none, one of rejections only."""
     own = python_tag(machine.python or USUAL_PYTHON)[0]
     for python in other_pythons(machine, request, catalog):
-        found = _planned(machine, catalog, replace(request, python=python))
+        found = _plan_for_python(machine, catalog, replace(request, python=python))
         if found.choice:
             new = (rejection for rejection in found.rejected if rejection not in planning.rejected)
             return replace(with_python_reason(found, own, request), rejected=(*planning.rejected, *new))
         planning = planning if planning.rejected else found
-    return planning if planning.rejected else Planning(rejected=(_outside_project(own, request),))
+    return planning if planning.rejected else Planning(rejected=(_reject_python(own, request),))
 
 
-def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
-    """Offer another Python where it opens a better backend, or a release that this one has no wheel for."""
+def _plans_for_usual_python(own: Candidate, context: Context) -> tuple[Plan, ...]:
+    """Return the first and last plan for `USUAL_PYTHON`, if its best has a better backend or a newer torch; else ()."""
     usual = USUAL_PYTHON.replace(".", "")
     if context.target.tag == usual or usual not in context.catalog.pythons(context.target.platform):
         return ()
     other = context._replace(target=context.target._replace(python=USUAL_PYTHON, tag=usual, warnings=()))
-    found, rejected = candidates_here(other)
+    found, rejected = find_candidates(other)
     if not found:
         return ()
     confirmed = [candidate.wheel.confirmed for candidate in (own, found[0]) if candidate.wheel]
     if found[0].backend is not own.backend:
-        better = in_order([own, found[0]], context)[0] is found[0]
+        better = sort_candidates([own, found[0]], context)[0] is found[0]
     elif confirmed in ([True, False], [False, True]):
         better = confirmed[1]
     else:
         better = number(found[0].version) > number(own.version)
     if not better:
         return ()
-    plans = [_plan_of(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
+    plans = [_make_plan(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
     return (plans[0], plans[-1]) if len(plans) > 1 else tuple(plans)
 
 
-def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
-    """Return the plan of a candidate; `rejected` is said beside a plan for the CPU and in place of a newer torch."""
+def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
+    """Return the plan of a candidate; `rejected` becomes warnings of a CPU plan, and replaces why it is not newest."""
     request, pins = context.request, context.pins
     said = any(rejection.backend is candidate.backend for rejection in rejected)
     newer = None if said else why_not_newest(candidate, context)
-    lines, lacking = requirements(candidate, context)
+    lines, lacking = plan_requirements(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *lacking]
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
-    warnings += about_onnxruntime(candidate, context, lines)
+    warnings += onnxruntime_notes(candidate, context, lines)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
     named = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
-    named |= {name_of(line) for line in bundle_of(request.bundle).requirements}
+    named |= {name_of(line) for line in find_bundle(request.bundle).requirements}
     return Plan(
         backend=candidate.backend,
         variant=candidate.variant,
@@ -190,14 +190,14 @@ def _plan_of(candidate: Candidate, context: Context, rejected: Collection[Reject
 
 
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
-    """Explain beside a CPU plan why it is not for the GPU."""
+    """Yield the warnings of a CPU plan that say why it is not for the GPU."""
     for rejection in rejected:
         yield sentences((rejection.why, rejection.would_help), rejection.key)
     if not context.cards and context.driver.text and not context.driver.obstacle:
         yield sentence("container-without-gpu" if context.machine.container else "nvidia-driver-without-gpu")
 
 
-def _allowed(python: str, pythons: str) -> bool:
+def _is_allowed(python: str, pythons: str) -> bool:
     """Return whether a specifier such as ">=3.10,<3.13" allows some release of a Python; "" allows all.
 
     Raises `BadInput` for a specifier that is none.
@@ -217,15 +217,15 @@ def _allowed(python: str, pythons: str) -> bool:
 
 
 def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Iterator[str]:
-    """Yield the Pythons to try in place of the one that a request leads to: the usual one, then the nearest to it.
+    """Yield the allowed Pythons to try instead of the machine's: the usual one, then the nearest to it by minor.
 
-    Of two that are as near the older goes first, as packages follow a new Python late.
+    Of two that are as near the older comes first, as packages follow a new Python late.
 
-    None where the request names its Python: that is the user's word, or the environment's.
+    Yields none if the request names its Python: that is the user's choice, or the environment's.
     """
     if request.python:
         return
-    anywhere = target_of(replace(machine, python=None, python_implementation=None), request, catalog)
+    anywhere = find_target(replace(machine, python=None, python_implementation=None), request, catalog)
     if not isinstance(anywhere, Target):
         return
     own = python_tag(machine.python or USUAL_PYTHON)[0]
@@ -235,12 +235,12 @@ def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Itera
         key=lambda tag: (abs(int(tag[1:]) - usual), int(tag[1:])),
     )
     for python in (f"{tag[0]}.{tag[1:]}" for tag in tags):
-        if python != own and _allowed(python, request.pythons):
+        if python != own and _is_allowed(python, request.pythons):
             yield python
 
 
-def _outside_project(python: str, request: Request) -> Rejection:
-    """Reject a Python that what is asked for does not allow; one that nobody chose has no allowed one beside it."""
+def _reject_python(python: str, request: Request) -> Rejection:
+    """Return the rejection of a Python that the request's `pythons` exclude, or, if it names none, of all Pythons."""
     why = _("What you ask for needs Python {pythons}, and PyTorch has no build for that on this machine.")
     if request.python:
         why = _("What you ask for needs Python {pythons}, not {python}.")
@@ -250,8 +250,8 @@ def _outside_project(python: str, request: Request) -> Rejection:
 
 
 def with_python_reason(planning: Planning, own: str, request: Request) -> Planning:
-    """Say in each plan why it has another Python than the machine's own."""
-    key = "python-installs" if _allowed(own, request.pythons) else "python-allowed"
+    """Return the planning whose plans say, as their first reason, why they have another Python than `own`."""
+    key = "python-installs" if _is_allowed(own, request.pythons) else "python-allowed"
     values = {"pythons": request.pythons, "own": own}
     plans = tuple(
         replace(plan, reasons=(sentence(key, python=plan.python, **values), *plan.reasons)) for plan in planning.plans
@@ -260,7 +260,7 @@ def with_python_reason(planning: Planning, own: str, request: Request) -> Planni
 
 
 def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Planning:
-    """Put the nightly build of the best plan before the stable plans, or say why there is none.
+    """Return the planning with the nightly build of its best plan first, or with the rejection that says why not.
 
     Raises `BadInput` where the pins restrict torch itself: a nightly has no version that could be pinned.
     """
@@ -309,7 +309,7 @@ def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
 
 def explain(planning: Planning, machine: Machine) -> Iterator[Message]:
     """Yield the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
-    for card in cards_of(machine):
+    for card in find_cards(machine):
         code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
         yield _("Seen: {name} ({code}).", name=card.name, code=code)
     if not machine.gpus:
@@ -333,10 +333,10 @@ def nothing_fits(planning: Planning) -> NothingFits:
     return NothingFits(first.why, hint=first.would_help)
 
 
-def kind_of(machine: M) -> M:
-    """Return a machine without the facts that no plan rests on: machines that differ in these alone are of one kind.
+def without_unused_facts(machine: M) -> M:
+    """Return a machine without the facts that no plan depends on; machines that become equal get the same plans.
 
-    Of a hundred PCs that were bought together one has to be planned. A test holds the planner to it.
+    Of a hundred PCs that were bought together one has to be planned. A test ensures it.
     """
     return replace(machine, memory_gb=None, disk_free_gb=None, packages={}, evidence=())
 
@@ -346,10 +346,10 @@ _ORDER = {backend: place for place, backend in enumerate(Backend)}
 _UNKNOWN = -99  # below the step of every card: what nobody knows goes before nothing that is known
 
 
-def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Ask every backend, or the one asked for, what works here, best first, and what does not and why.
+def find_candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]:
+    """Return the candidates of every backend, or the one asked for, best first, and the rejections.
 
-    The CPU comes along except where only another one will do.
+    Without GPUs that are too slow; the CPU comes along unless another backend was asked for and has no candidate.
     """
     asked = context.request.backend
     backends = _BACKENDS if asked is not Backend.CPU else ()
@@ -357,8 +357,8 @@ def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]
     if asked in (None, Backend.CPU) or any(isinstance(offer, Candidate) for offer in offers):
         offers += other_backends.cpu(context)
     rejected = [offer for offer in offers if isinstance(offer, Rejection)]
-    found, slow = _without_slow([offer for offer in offers if isinstance(offer, Candidate)], context)
-    found = in_order(found, context)
+    found, slow = _split_off_slow([offer for offer in offers if isinstance(offer, Candidate)], context)
+    found = sort_candidates(found, context)
     if found and found[0].rank == 0 and not found[0].integrated:
         found = [
             candidate for candidate in found if not (candidate.backend is Backend.DIRECTML and candidate.integrated)
@@ -366,10 +366,10 @@ def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]
     return found, [*rejected, *slow]
 
 
-def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Set aside what computes on no GPU but one that is no faster than the processor.
+def _split_off_slow(found: list[Candidate], context: Context) -> tuple[list[Candidate], list[Rejection]]:
+    """Reject the candidates whose GPUs are all no faster than the processor; return the others, and the rejections.
 
-    It stays where it was asked for, or where nothing else is left.
+    All are kept if one of them was asked for, or if nothing else is left.
     """
     slow = {row.gfx: row.text for row in context.catalog.rows("rocm.caveats") if row.slow}
     aside = [candidate for candidate in found if candidate.cards and all(card.gfx in slow for card in candidate.cards)]
@@ -386,7 +386,7 @@ def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candid
 
 
 def reject_asked(asked: Backend) -> Rejection:
-    """Return why the backend that was asked for cannot be had, where no backend said so itself."""
+    """Return the rejection of a backend that was asked for and gave none itself."""
     reasons = {
         Backend.MPS: _("MPS exists on macOS only."),
         Backend.DIRECTML: _("DirectML needs Windows or WSL, and a GPU with DirectX 12."),
@@ -395,7 +395,7 @@ def reject_asked(asked: Backend) -> Rejection:
     return reject(asked, "backend-not-here", why, _("Leave the backend open to get the best one for this machine."))
 
 
-class _Standing(NamedTuple):
+class _SortKey(NamedTuple):
     """What backends are sorted by; smaller goes first, and the first field that differs decides."""
 
     rank: int
@@ -406,7 +406,7 @@ class _Standing(NamedTuple):
     place: int
 
 
-def in_order(found: list[Candidate], context: Context) -> list[Candidate]:
+def sort_candidates(found: list[Candidate], context: Context) -> list[Candidate]:
     """Sort what the backends offer, best first; the candidates of one backend keep their order.
 
     What counts, in this order, each for the best card that a backend serves:
@@ -417,14 +417,14 @@ def in_order(found: list[Candidate], context: Context) -> list[Candidate]:
     4. memory, in steps of two, where that of every card is known;
     5. a discrete card, then the backends' own order, which is that of how much software is written for them.
     """
-    standings = _standings(found, context)
+    standings = _sort_keys(found, context)
     return sorted(found, key=lambda candidate: standings[candidate.backend])
 
 
-def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
-    """Say why the first card goes before each that another backend would use, and how to choose that one instead."""
-    first, *others = _first_of_each(found).values()
-    standings = _standings(found, context)
+def explain_order(found: list[Candidate], context: Context) -> tuple[Message, ...]:
+    """Return, for each card that another backend would use, why the first is preferred, and how to choose the other."""
+    first, *others = _first_by_backend(found).values()
+    standings = _sort_keys(found, context)
     named, said = {_strongest_card(first)}, []
     for other in others:
         card = _strongest_card(other)
@@ -436,23 +436,23 @@ def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
                 backend=other.backend.title,
                 option=f"--backend {other.backend.value}",
             )
-            said.append(sentences((_why(first, other, standings), instead)))
+            said.append(sentences((_deciding_reason(first, other, standings), instead)))
     return tuple(said)
 
 
-def _first_of_each(found: list[Candidate]) -> dict[Backend, Candidate]:
+def _first_by_backend(found: list[Candidate]) -> dict[Backend, Candidate]:
     """Return the first candidate of each backend."""
     first = {candidate.backend: candidate for candidate in reversed(found)}
     return {candidate.backend: first[candidate.backend] for candidate in found}
 
 
-def _standings(found: list[Candidate], context: Context) -> dict[Backend, _Standing]:
-    """Return what each backend is sorted by: that of its first candidate's strongest card."""
-    leaders, system = _first_of_each(found), context.target.os
+def _sort_keys(found: list[Candidate], context: Context) -> dict[Backend, _SortKey]:
+    """Return what each backend is sorted by, from its first candidate and the fastest card which that serves."""
+    leaders, system = _first_by_backend(found), context.target.os
     cards = {backend: _strongest_card(candidate) for backend, candidate in leaders.items()}
     measured = all(card.memory for card in cards.values() if card)
     return {
-        backend: _Standing(
+        backend: _SortKey(
             candidate.rank,
             -_speed_step(card) if (card := cards[backend]) else 0,
             # It runs a sister card's code, or its maker does not test it for the card.
@@ -467,24 +467,24 @@ def _standings(found: list[Candidate], context: Context) -> dict[Backend, _Stand
 
 
 def _strongest_card(candidate: Candidate) -> Card | None:
-    """Return the strongest card that a candidate serves, None for the CPU and Apple's GPUs, which have no rival."""
+    """Return the fastest card that a candidate serves, None for the CPU and Apple's GPUs."""
     return max(candidate.cards, key=_speed_step, default=None)
 
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _speed_step(card: Card) -> int:
     """Return a card's speed as a power of two, one less for an integrated GPU."""
-    rate = _rate(card)
+    rate = _card_rate(card)
     return round(math.log2(rate.half)) - card.integrated if rate else _UNKNOWN
 
 
-def _rate(card: Card) -> Rate | None:
+def _card_rate(card: Card) -> Rate | None:
     """Return how fast a card computes by the table of rates; None for one that is not listed."""
     if card.vendor is Vendor.NVIDIA:
         code = ".".join(map(str, card.capability))
     else:
         code = card.gfx or (card.identity and card.identity.generation) or ""
-    return rate_of(card.vendor, card.name, code, card.memory)
+    return find_rate(card.vendor, card.name, code, card.memory)
 
 
 _DECISIVE = {
@@ -497,17 +497,17 @@ _DECISIVE = {
 }
 
 
-def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:
+def _deciding_reason(first: Candidate, other: Candidate, standings: dict[Backend, _SortKey]) -> Message:
     """Return the sentence for what decides between two candidates whose cards differ."""
     ours, theirs = standings[first.backend], standings[other.backend]
     card, rival = _strongest_card(first), _strongest_card(other)
-    rate, against = card and _rate(card), rival and _rate(rival)
-    field = next(name for name, a, b in zip(_Standing._fields, ours, theirs, strict=True) if a != b)
+    rate, against = card and _card_rate(card), rival and _card_rate(rival)
+    field = next(name for name, a, b in zip(_SortKey._fields, ours, theirs, strict=True) if a != b)
     key, figures = _DECISIVE[field], dict[str, object]()
     if field == "step" and not (rate and against):
         key = "first-has-known-speed"
     elif field == "step" and rate and against and rate.half > against.half:
-        key, figures = "first-is-faster", {"ours": _figure(rate), "theirs": _figure(against)}
+        key, figures = "first-is-faster", {"ours": _tflops_text(rate), "theirs": _tflops_text(against)}
     elif field == "room" and card and rival:
         figures = {"ours": f"{card.memory:g}", "theirs": f"{rival.memory:g}"}
     names = {"first": short_name(card) if card else first.backend.title, "second": short_name(rival) if rival else ""}
@@ -515,10 +515,10 @@ def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]
     if not (rate and against) or ours[:2] != theirs[:2]:
         return said
     close = _("In half precision they reach {ours} and {theirs} TFLOPS, and makers do not count alike.")
-    return sentences((said, close.format(ours=_figure(rate), theirs=_figure(against))))
+    return sentences((said, close.format(ours=_tflops_text(rate), theirs=_tflops_text(against))))
 
 
-def _figure(rate: Rate) -> Text:
-    """Write a rate in TFLOPS; of a card that is known by its generation alone, as what it reaches at least."""
+def _tflops_text(rate: Rate) -> Text:
+    """Return a rate in TFLOPS as text, "at least …" if it is only that of the card's generation."""
     figure = f"{rate.half:g}"
     return figure if rate.exact else _("at least {number}", number=figure)

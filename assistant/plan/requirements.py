@@ -10,12 +10,12 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number, python_range
 from assistant.catalog.bundles import (
-    bundle_of,
     bundle_packages,
+    find_bundle,
     has_wheel,
     is_build,
     is_recipe,
-    maker_of,
+    maker_by_name,
     provider_catalogs,
     runtime_builds,
     runtime_plugins,
@@ -29,9 +29,9 @@ from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.model.requirement import name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
-from assistant.plan.candidates import Candidate, Context, applicable_requirements, companion, companions, sentence
+from assistant.plan.candidates import Candidate, Context, applicable_requirements, best_companion, companions, sentence
 from assistant.plan.rocm import family_line, with_device_code
-from assistant.plan.target import Target, target_of
+from assistant.plan.target import Target, find_target
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
@@ -41,29 +41,29 @@ _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an est
 _ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
 
 
-def requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...], tuple[Message, ...]]:
-    """List PEP 508 lines, those of a bundle included, and warn of what no index holds of the bundle for this machine.
+def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...], tuple[Message, ...]]:
+    """Return a candidate's PEP 508 lines, those of a bundle included, and a warning of the bundle's missing packages.
 
-    The user's own pins stand in for ours of the same package. A recipe, whose requirements are among the pins, brings
-    its own ONNX and ONNX Runtime, or has no use for any. Raises `NothingFits` where a pinned companion has no release
-    for the candidate's torch.
+    The user's pins replace our lines for the same package. A recipe, whose requirements are among the pins, brings its
+    own ONNX and ONNX Runtime, if any. Raises `NothingFits` if a pinned companion has no release for the candidate's
+    torch.
     """
-    pins, bundle, version = context.pins, bundle_of(context.request.bundle), candidate.version
+    pins, bundle, version = context.pins, find_bundle(context.request.bundle), candidate.version
     lines = [f"torch=={version}"]
     release = context.catalog.release(version)
     for pin in pins.family:
-        fitting = built_companion(pin, candidate, context) or (release and companion(pin, release))
+        fitting = companion_with_build(pin, candidate, context) or (release and best_companion(pin, release))
         if fitting is None:
             raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=version))
         lines.append(f"{canonicalize_name(pin.name)}=={fitting}")
     pinned = {pin.name.lower() for pin in (*pins.family, *pins.others)}
     old = number(version)[:2] <= _NUMPY_1 or candidate.variant.startswith("cu11")
-    libraries = [context.published("numpy") and ("numpy<2" if old else "numpy")]
+    libraries = [context.published_line("numpy") and ("numpy<2" if old else "numpy")]
     if is_recipe(bundle.key):
         beside = {line: line for line in bundle.also.get(candidate.backend, ())}
     else:
         beside = {name: _bundle_line(name, candidate, context) for name in bundle.requirements if name not in pinned}
-        libraries += [context.published("onnx"), *onnxruntimes(candidate, context)]
+        libraries += [context.published_line("onnx"), *onnxruntime_lines(candidate, context)]
     family = [line for name, line in beside.items() if name in FAMILY]
     others = [line for name, line in beside.items() if name not in FAMILY]
     ours = filter(None, (*lines, *candidate.also, *family, *libraries, *others))
@@ -76,7 +76,7 @@ def requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
-    """Estimate what an install fetches, in MB: torch's wheel, its libraries, all else; None where it is unknown."""
+    """Estimate an installation's download in MB, a bundle's packages included; None if unknown, as for XPU."""
     os, catalog, backend, variant = context.target.os, context.catalog, candidate.backend, candidate.variant
 
     def listed(build: str) -> int | None:
@@ -84,7 +84,7 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
         rows = catalog.rows("torch.downloads")
         return next((row.mb for row in rows if build.startswith(row.variant) and row.platform == os), None)
 
-    parts: list[int | None] = [_EXTRAS_MB, bundle_of(context.request.bundle).mb]
+    parts: list[int | None] = [_EXTRAS_MB, find_bundle(context.request.bundle).mb]
     if backend is Backend.ROCM:
         parts.append(listed(variant))
     elif backend is Backend.XPU or (backend is Backend.CUDA and os == "windows"):
@@ -103,7 +103,7 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
 def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
     """Return the requirement of a package of a bundle; "" where it has no wheel."""
     if name in FAMILY:
-        version = built_companion(Requirement(name), candidate, context)
+        version = companion_with_build(Requirement(name), candidate, context)
         return f"{name}=={version}" if version else ""
     row = next((row for row in bundle_packages() if row.package == name), None)
     if row is None:
@@ -114,7 +114,7 @@ def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
     return f"{name}{bounds_beside(name, candidate.version)}"
 
 
-def built_companion(pin: Requirement, candidate: Candidate, context: Context) -> str:
+def companion_with_build(pin: Requirement, candidate: Candidate, context: Context) -> str:
     """Return the newest torchvision or torchaudio for a torch that satisfies a pin and has its build; "" for none."""
     catalog, name, target = context.catalog, canonicalize_name(pin.name), context.target
     release = catalog.release(candidate.version)
@@ -125,9 +125,9 @@ def built_companion(pin: Requirement, candidate: Candidate, context: Context) ->
     return next(iter(fitting), "")
 
 
-def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
+def requested_packages(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
     """Return what the user asks for on this machine, line by line: without markers, and without what they leave out."""
-    target = target_of(machine, request, catalog)
+    target = find_target(machine, request, catalog)
     return applicable_requirements(request.pins, target.markers) if isinstance(target, Target) else []
 
 
@@ -136,10 +136,10 @@ _FOR_WINDOWS = ("onnxruntime-windowsml", "onnxruntime-directml")
 _CURRENT = {Vendor.NVIDIA: cuda.offers, Vendor.AMD: rocm.offers, Vendor.INTEL: other_backends.xpu}
 
 
-def onnxruntimes(candidate: Candidate, context: Context) -> tuple[str, ...]:
-    """Return the build of ONNX Runtime that drives a candidate's device, and its plug-in; () where none is published.
+def onnxruntime_lines(candidate: Candidate, context: Context) -> tuple[str, ...]:
+    """Return the lines for an ONNX Runtime that drives a candidate's device, and its plug-in; () if none is published.
 
-    A build that the user asks for stands in for ours, since two would write one folder.
+    () also if the user asks for a build, since two would write one folder.
     """
     asked = _asked_packages(context)
     if any(is_build(name, need.specifier) for name, need in asked.items()):
@@ -158,38 +158,38 @@ def _asked_packages(context: Context) -> dict[str, Requirement]:
 def _runtimes(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
     """Yield sets of requirements for ONNX Runtime, best first; None in one stands for what is not published here."""
     if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
-        yield (context.published(_PLAIN),)
+        yield (context.published_line(_PLAIN),)
     for row in _provider_catalogs(context):
         yield (_published_build(row.runtime, context),)
     if candidate.backend is Backend.CUDA:
-        yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
+        yield (context.published_line("onnxruntime-gpu", int(candidate.variant[2:4])),)
     elif candidate.backend is Backend.XPU:
         plugin = "onnxruntime-ep-openvino"
         here = has_wheel(runtime_plugins()[plugin], context.target.platform, context.target.python)
-        yield context.published(_PLAIN), plugin if here else None
-        yield (context.published("onnxruntime-openvino"),)
+        yield context.published_line(_PLAIN), plugin if here else None
+        yield (context.published_line("onnxruntime-openvino"),)
     elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
         yield from ((_published_build(name, context),) for name in _FOR_WINDOWS)
     elif candidate.backend is Backend.ROCM and context.machine.rocm_tools:
         # MIGraphX itself is part of a ROCm installation, not of the wheels.
-        yield (context.published("onnxruntime-migraphx"),)
-    yield (context.published(_PLAIN),)
+        yield (context.published_line("onnxruntime-migraphx"),)
+    yield (context.published_line(_PLAIN),)
 
 
 def _published_build(name: str, context: Context) -> str | None:
     row, build = runtime_builds()[name], context.target.windows_build
-    return context.published(name) if build is None or build >= row.windows_build else None
+    return context.published_line(name) if build is None or build >= row.windows_build else None
 
 
-def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
-    """Say what the ONNX Runtime of a plan (`lines` are its requirements) has to be known for: each in one sentence."""
+def onnxruntime_notes(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
+    """Return warnings about the ONNX Runtime among a plan's requirement `lines`, and hints at what suits better."""
     every, plugins = runtime_builds(), runtime_plugins()
     held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}
     builds = {name: every[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
-        found += _instead_of_torch_directml(candidate, context, held)
-    found += (_about_successor(name, row, context) for name, row in builds.items() if row.ended)
+        found += _directml_alternatives(candidate, context, held)
+    found += (_successor_note(name, row, context) for name, row in builds.items() if row.ended)
     build = context.target.windows_build
     found += (
         sentence("ort-catalog-needs-windows", package=row.requirement, windows=row.windows_name)
@@ -199,7 +199,7 @@ def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[st
     plugged = [name for name in held if name not in builds]
     found += (sentence("ort-plugin-registers", package=name) for name in plugged)
     if not plugged:
-        found += _plug_in_to_add(context, plain={*builds} == {_PLAIN})
+        found += _plug_in_hint(context, plain={*builds} == {_PLAIN})
     return found
 
 
@@ -209,7 +209,7 @@ def _provider_catalogs(context: Context) -> list[Row]:
     return [row for row in provider_catalogs() if row.requirement in asked] if asked else []
 
 
-def _about_successor(package: str, row: Row, context: Context) -> Message:
+def _successor_note(package: str, row: Row, context: Context) -> Message:
     """Return the sentence that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
         return sentence("ort-ended", package=package, version=row.ended)
@@ -217,15 +217,15 @@ def _about_successor(package: str, row: Row, context: Context) -> Message:
     next_build = runtime_builds().get(successor)
     values = {"package": package, "version": row.ended, "successor": successor}
     wheels = context.catalog.by("torch.basics", "package", "cuda").get((successor, None))
-    if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
+    if wheels and not context.published_line(successor) and (tags := wheels.pythons.get(context.target.platform)):
         return sentence("ort-ended-for-python", pythons=python_range(tags), **values)
     if next_build and not _published_build(successor, context) and next_build.windows_name:
         return sentence("ort-ended-on-windows", windows=next_build.windows_name, **values)
     return sentence("ort-succeeded", **values)
 
 
-def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
-    """Say what serves the card of a plan for DirectML better: a current torch, or ONNX Runtime for ONNX models."""
+def _directml_alternatives(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
+    """Yield what suits the card of a DirectML plan better: a current torch, else ONNX Runtime for ONNX models."""
     card = candidate.cards[0]
     better = next(
         (offer for offer in _CURRENT[card.vendor](context) if isinstance(offer, Candidate) and card in offer.cards),
@@ -238,13 +238,13 @@ def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Col
         yield sentence("ort-for-card", package=_FOR_WINDOWS[0], name=card.name)
 
 
-def _plug_in_to_add(context: Context, *, plain: bool) -> Iterator[Message]:
-    """Yield the hint at a plug-in that drives hardware where torch does not, or where ONNX Runtime is asked for."""
+def _plug_in_hint(context: Context, *, plain: bool) -> Iterator[Message]:
+    """Yield one hint at most, at a plug-in for hardware that torch does not drive, or if ONNX Runtime is asked for."""
     about_runtime = bool(_provider_catalogs(context)) or not runtime_builds().keys().isdisjoint(
         _asked_packages(context)
     )
     for card in context.cards:
-        own = maker_of(card.name)
+        own = maker_by_name(card.name)
         if not (own or about_runtime):
             continue
         key = "ort-plugin-for-npu" if own else "ort-plugin-for-card"

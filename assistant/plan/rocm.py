@@ -42,20 +42,20 @@ def offers(context: Context) -> list[Offer]:
         return []
     if hidden := reject_hidden(Backend.ROCM, Vendor.AMD, context):
         return [hidden]
-    served = [card for card in cards if _served_somewhere(card, context)]
+    served = [card for card in cards if _has_any_build(card, context)]
     deciding = [card for card in served if not card.integrated] or served
     candidates = [_with_environment(candidate, cards, context) for candidate in _candidates(context, deciding)]
-    return [*candidates] or [_why_none(context, cards, deciding)]
+    return [*candidates] or [_reject_all(context, cards, deciding)]
 
 
-def _served_somewhere(card: Card, context: Context) -> bool:
+def _has_any_build(card: Card, context: Context) -> bool:
     """Return whether some build for this operating system holds code for a card."""
     on_linux = context.target.os == "linux" and any(card.gfx in row.gfx for row in context.catalog.rocm_code)
-    return on_linux or _in_amd_index(card, context)
+    return on_linux or _is_in_amd_index(card, context)
 
 
 def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
-    """List the builds in order of trust; one that serves every card goes before any that does not."""
+    """List builds, for more cards first; equals: nightly, PyTorch's for all cards or the override, AMD's, PyTorch's."""
     if not cards:
         return []
     native, bridge = _from_pytorch_index(context, cards), _with_override(context, cards)
@@ -90,11 +90,11 @@ def _from_pytorch_index(context: Context, cards: list[Card]) -> Candidate | None
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
-    """Say why a card gets no newer build: a row says that its support ended, else what is known of the builds."""
+    """Return why a card gets no newer build than a wheel's, and that AMD's nightly index has one, if it has."""
     ended = next((row.rocm for row in context.catalog.rows("rocm.ends") if row.gfx == card.gfx), "")
     key = "rocm-support-ended" if ended else "rocm-no-newer-build"
     said = sentence(key, name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
-    return sentences((said, _only_nightly(card, context)))
+    return sentences((said, _nightly_only_text(card, context)))
 
 
 def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
@@ -150,17 +150,17 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
     return candidate._replace(env=env, warnings=(*candidate.warnings, *more))
 
 
-def _why_none(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
+def _reject_all(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
     """Reject ROCm for what the first card lacks: a known name, code in some build, or a condition of this machine."""
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
-    if gfx and _served_somewhere(card, context):
-        return _why_not_here(card, context, deciding)
+    if gfx and _has_any_build(card, context):
+        return _reject_here(card, context, deciding)
     if card.identity is None and gfx is None:
         why = _("{name} could not be identified, so no ROCm build can be chosen for it.", name=name)
         help_ = _('Name its target: add "gfx" to the machine, as rocminfo prints it.')
         return reject(Backend.ROCM, "gpu-unidentified", why, help_)
-    if alone := _only_nightly(card, context):
+    if alone := _nightly_only_text(card, context):
         help_ = _("Choose nightly builds to try it.", option="--nightly")
         return reject(Backend.ROCM, "nightly-only", alone, help_, AMD_NIGHTLY)
     if os == "windows" and gfx and any(gfx in row.gfx for row in context.catalog.rocm_code):
@@ -177,8 +177,8 @@ def _why_none(context: Context, cards: list[Card], deciding: list[Card]) -> Reje
     return reject(Backend.ROCM, "gpu-without-code", why, in_windows)
 
 
-def _why_not_here(card: Card, context: Context, deciding: list[Card]) -> Rejection:
-    """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
+def _reject_here(card: Card, context: Context, deciding: list[Card]) -> Rejection:
+    """Return the rejection for WSL or the pins, if a card had a build without that one; else for Python and system."""
     if context.target.platform not in _AMD_PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
     opened = context.without_each(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, deciding)), None))
@@ -192,14 +192,14 @@ def _why_not_here(card: Card, context: Context, deciding: list[Card]) -> Rejecti
     return reject_system(Backend.ROCM, context, _("Use Python {pythons} to get ROCm.", pythons=pythons))
 
 
-def _in_amd_index(card: Card, context: Context) -> bool:
+def _is_in_amd_index(card: Card, context: Context) -> bool:
     """Return whether AMD's own indexes hold code for a card on this operating system, nightly builds as asked for."""
     row = context.catalog.amd_targets.get(card.gfx or "")
     return row is not None and context.target.os in row.systems and (context.request.nightly or not row.nightly_only)
 
 
-def _only_nightly(card: Card, context: Context) -> Text:
-    """Say that AMD builds for a card each night and releases nothing for it; "" where that is not so."""
+def _nightly_only_text(card: Card, context: Context) -> Text:
+    """Return the sentence that AMD has only nightly builds for a card here; "" if that is not so, and in WSL."""
     row = context.catalog.amd_targets.get(card.gfx or "")
     if row is None or not row.nightly_only or context.target.os not in row.systems or context.target.wsl:
         return ""
@@ -212,10 +212,10 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
     The nightly build is of AMD's newest release line of torch, for the ROCm of tomorrow.
     """
     catalog, target = context.catalog, context.target
-    served = [card for card in cards if _in_amd_index(card, context)]
+    served = [card for card in cards if _is_in_amd_index(card, context)]
     if not served or target.wsl or target.platform not in _AMD_PLATFORMS:
         return None
-    release = next((row for row in catalog.amd_releases if _amd_installs(row, context)), None)
+    release = next((row for row in catalog.amd_releases if _can_install(row, context)), None)
     if release is None or (context.pins.local and variant == AMD_NIGHTLY):
         return None
     key = "amd-nightly-index-has-code" if variant == AMD_NIGHTLY else "amd-index-has-code"
@@ -224,14 +224,14 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
         variant,
         release.torch,
         (sentence(key, rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served)),),
-        (*_warnings_of_amd(variant, release, served, context),),
+        (*_amd_warnings(variant, release, served, context),),
         targets=tuple(sorted({card.gfx or "" for card in served})),
         cards=tuple(served),
         index_url=catalog.index_url(variant, f"{release.torch}+rocm{release.rocm}") or "",
     )
 
 
-def _amd_installs(row: AmdRelease, context: Context) -> bool:
+def _can_install(row: AmdRelease, context: Context) -> bool:
     """Return whether a release installs here and the pins allow it; ==2.14.0+rocm10.1.0 names its ROCm."""
     target, pins = context.target, context.pins
     if target.os not in row.systems or target.tag not in row.pythons or pins.local not in (None, f"rocm{row.rocm}"):
@@ -241,7 +241,7 @@ def _amd_installs(row: AmdRelease, context: Context) -> bool:
     return enough and torch is not None and pins._replace(local=None).allow_release(torch)
 
 
-def _warnings_of_amd(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
+def _amd_warnings(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
     """Warn of what AMD leaves untested, and of the Windows driver that its builds want."""
     os, rows = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
@@ -273,8 +273,8 @@ def family_line(line: str, variant: str) -> str:
     return f"{name_of(line)}<{major}.{minor + 1},>={major}.{minor}.0a0"
 
 
-def targets_of(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the GPU targets whose code requirement lines ask for, "gfx1100"; none where no line asks for extras."""
+def device_targets(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the GPU targets in the "device-" extras of requirement lines, such as "gfx1100", sorted."""
     with_code = (Requirement(line) for line in lines if "device-" in line)
     extras = {extra for need in with_code for extra in need.extras if extra.startswith("device-")}
     return tuple(sorted(extra.removeprefix("device-") for extra in extras))

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from assistant.catalog import Catalog, GpuIdentity, Number, identified, number, vendor_of
+from assistant.catalog import Catalog, GpuIdentity, Number, identify_gpu, number, vendor_of
 from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
@@ -91,8 +91,8 @@ def python_tag(version: str) -> tuple[str, str]:
     return f"{major}.{minor}{free}", f"{major}{minor}{free}"
 
 
-def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
-    """Return where wheels would go, or why none fits; missing facts are assumed. Raises as `python_tag` does."""
+def find_target(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
+    """Return platform and Python, missing facts assumed, or why no wheel fits; raise `BadInput` for a bad version."""
     warnings: list[Message] = []
     os = machine.os
     if os is None:
@@ -224,7 +224,7 @@ class Card(NamedTuple):
     memory: float | None = None
 
 
-def cards_of(machine: Machine) -> tuple[Card, ...]:
+def find_cards(machine: Machine) -> tuple[Card, ...]:
     """Return the GPUs of a machine, each completed from the identity tables."""
     return tuple(map(_card, machine.gpus))
 
@@ -236,7 +236,7 @@ def _card(gpu: Gpu) -> Card:
     if vendor in (Vendor.UNKNOWN, Vendor.OTHER) and gpu.pci_id:
         vendor = vendor_of(gpu.pci_id)
     needs = {Vendor.NVIDIA: not gpu.compute_capability, Vendor.AMD: not gpu.gfx or gpu.integrated is None}
-    identity = identified(gpu) if needs.get(vendor, True) else None
+    identity = identify_gpu(gpu) if needs.get(vendor, True) else None
     if vendor is Vendor.UNKNOWN and identity:
         vendor = identity.vendor
     stated = gpu.compute_capability or (identity and identity.compute_capability)
@@ -268,23 +268,23 @@ _MARKS = re.compile(r"\((?:R|C|TM)\)|^(?:NVIDIA|AMD|Intel)\b|\bGraphics$", re.IG
 _LONGEST_NAME = 40  # chosen: characters that a tile of JupyterLab's launcher shows in two lines
 
 
-def driven_by(card: Card, backend: Backend) -> bool:
+def is_driven_by(card: Card, backend: Backend) -> bool:
     """Return whether a card is of a maker whose cards a backend drives."""
     return card.vendor in _MAKERS.get(backend, ())
 
 
 def card_name(machine: Machine, backend: Backend) -> str:
-    """Return the GPU that a backend computes on, as people call it; "" where none is known or the CPU computes.
+    """Return the short name of the GPU that a backend computes on, a discrete one first; "" for none and for the CPU.
 
     "Intel(R) Arc(TM) B580 Graphics" is "Arc B580".
     """
-    driven = (card for card in cards_of(machine) if driven_by(card, backend))
+    driven = (card for card in find_cards(machine) if is_driven_by(card, backend))
     card = min(driven, key=lambda card: card.integrated, default=None)  # a card of its own before the processor's
     return short_name(card) if card else ""
 
 
 def short_name(card: Card) -> str:
-    """Return a GPU's name as people say it."""
+    """Return a GPU's name without maker and trademarks, cut to `_LONGEST_NAME` characters."""
     name = "".join(filter(str.isprintable, card.name))
     return " ".join(_MARKS.sub(" ", name).split())[:_LONGEST_NAME].strip()
 
@@ -301,13 +301,13 @@ class Driver(NamedTuple):
     text: str = ""
 
 
-def driver_of(machine: Machine, catalog: Catalog) -> Driver:
+def find_driver(machine: Machine, catalog: Catalog) -> Driver:
     """Return the driver by the machine's facts, or by nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
-    version = _nvidia_number(machine.nvidia_driver or "") or _after("Driver Version|KMD Version", text)
-    version = version or _after("NVIDIA-SMI", text) or _first_version(cards) or _first_version(text)
-    api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
+    version = _nvidia_number(machine.nvidia_driver or "") or _version_after("Driver Version|KMD Version", text)
+    version = version or _version_after("NVIDIA-SMI", text) or _first_version(cards) or _first_version(text)
+    api = machine.cuda_driver_api or _version_after(r"CUDA(?: UMD)? Version", text)
     name = version or (api and f"CUDA {api}") or ""
     state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
     state = state or (text.partition("|===")[0] if "Driver Version" in text else text)
@@ -318,7 +318,7 @@ def driver_of(machine: Machine, catalog: Catalog) -> Driver:
 
 
 def _nvidia_number(text: str) -> str:
-    """Return a text in which Windows' numbers of drivers are NVIDIA's own: 32.0.15.7652 is 576.52."""
+    """Return a text with Windows' driver numbers replaced by NVIDIA's own: 32.0.15.7652 becomes 576.52."""
     return re.sub(r"\b\d+\.\d+\.\d*(\d)\.(\d{2})(\d{2})\b", r"\1\2.\3", text)
 
 
@@ -327,6 +327,6 @@ def _first_version(text: str) -> str | None:
     return found[0] if found else None
 
 
-def _after(label: str, text: str) -> str | None:
+def _version_after(label: str, text: str) -> str | None:
     found = re.search(rf"(?:{label})\s*:?\s*v?(\d[\d.]*)", text)
     return found[1] if found else None

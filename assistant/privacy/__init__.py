@@ -22,9 +22,9 @@ __all__ = [
     "Lines",
     "Policy",
     "PrivateNames",
-    "at_home",
     "redact",
     "secret_values",
+    "shorten_home",
     "without_credentials",
 ]
 
@@ -81,35 +81,36 @@ V = TypeVar("V")
 def redact(
     value: V, policy: Policy = Policy.FREE, known: PrivateNames = NOBODY, usable: frozenset[str] = USABLE_FIELDS
 ) -> V:
-    """Return a copy without what must not leave this machine: of a text, or of all texts in values, records, messages.
+    """Return a copy of a text, or of all texts in values, records and messages, without private data.
 
-    Idempotent. A message keeps its own words; a record's versions and addresses, the fields `usable`, stay usable.
+    Idempotent. In messages only the parameters are redacted; the fields `usable` only lose secrets, so that addresses
+    and requirements go on working. `known` are this machine's private names.
     """
-    redacted: V = _walked(value, policy, known, usable)
+    redacted: V = _redact_value(value, policy, known, usable)
     return redacted
 
 
-def _walked(value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
-    fields = partial(_field, policy=policy, known=known, usable=usable)
+def _redact_value(value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
+    fields = partial(_redact_field, policy=policy, known=known, usable=usable)
     if isinstance(value, str) and not isinstance(value, Enum):
-        return _text(value, policy, known)
+        return _redact_text(value, policy, known)
     if isinstance(value, Message):
         return replace(value, params={name: fields(name, item) for name, item in value.params.items()})
     if isinstance(value, dict):
-        return {_walked(key, policy, known, usable): fields(key, item) for key, item in value.items()}
+        return {_redact_value(key, policy, known, usable): fields(key, item) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(fields, value._fields, value))
     if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(_walked(item, policy, known, usable) for item in value)
+        return type(value)(_redact_value(item, policy, known, usable) for item in value)
     names: tuple[str, ...] = getattr(value, "__struct_fields__", ())  # msgspec's records, of which start.py has none
     return type(value)(**{name: fields(name, getattr(value, name)) for name in names}) if names else value
 
 
-def _field(name: object, value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401
-    return _walked(value, Policy.USABLE if name in usable else policy, known, usable)
+def _redact_field(name: object, value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401
+    return _redact_value(value, Policy.USABLE if name in usable else policy, known, usable)
 
 
-def _text(text: str, policy: Policy, known: PrivateNames) -> str:
+def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:
     for secret in _secrets(known):
         text = text.replace(secret, SECRET)
     if policy is Policy.FREE and (known.users or known.hosts):
@@ -168,10 +169,10 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_credentials(address: str) -> str:
-    """Remove user name and password from an address that is shown or kept; whoever asks it adds them again."""
+    """Return an address without user name and password."""
     return _CREDENTIALS.sub("", address)
 
 
-def at_home(path: str) -> str:
+def shorten_home(path: str) -> str:
     """Shorten a home folder to `~`."""
     return _HOME.sub("~", path)

@@ -92,7 +92,7 @@ _BEFORE = (
 _CONTEXT = 40
 
 
-def _unless_version(found: re.Match[str]) -> str:
+def _replace_private_address(found: re.Match[str]) -> str:
     """Replace an address of a private range, after a word for addresses, or with a port; leave versions alone."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()].rpartition("\n")[2]
     port = re.match(r":\d{2,5}\b", found.string[found.end() : found.end() + 7])
@@ -361,7 +361,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "IPv4 address",
         rf"(?<![\w.<>~-])(?<![=<>~!]=)(?!127\.|0\.0\.0\.0|255\.)(?:{_BYTE}\.){{3}}{_BYTE}(?![\w.-])",
-        _unless_version,
+        _replace_private_address,
         (".",),
         "inet 192.168.17.23/24",
         "Four numbers are a version as often (cuDNN 9.10.2.21, drivers of Windows): range and context decide.",

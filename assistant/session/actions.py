@@ -33,9 +33,9 @@ from assistant.session.state import (
     Surveyed,
     Task,
     Verified,
-    each_once,
+    unique,
 )
-from assistant.verify import raised
+from assistant.verify import report_findings
 
 LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
 STEPS = tuple(Step)
@@ -81,26 +81,30 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
     return tuple(reason for lacking, reason in lacks if lacking)
 
 
-def following(state: State) -> Task | None:
-    """Return the task that goes on by itself: up to the user's agreement, and from the installation to its proof."""
+def next_automatic_task(state: State) -> Task | None:
+    """Return the task that a guided session starts by itself now; None if one runs, or if the user must act first.
+
+    Detection and plan come first; the setup then prepares, up to the user's confirmation, and verifies an installation.
+    On the page of environments it looks for those instead of planning, on that of a failed cell it diagnoses.
+    """
     if state.running:
         return None
     for task in (Task.DETECT, Task.PLAN):
         phase = state.status(task.step).phase
         if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
             looks = state.environments.survey is None and state.environments.status.phase is not Phase.FAILED
-            return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
+            return Task.SURVEY if looks else _verification_due(state)  # the plan waits until somebody wants to see it
         if task is Task.PLAN and state.page is Page.WRONG and phase is Phase.READY and state.failed_cell:
             return Task.DIAGNOSE if state.status(Step.DIAGNOSE).phase is Phase.READY else None
         if phase is not Phase.DONE:
             return None if phase is Phase.FAILED else task
     prepares = state.preview is None and state.plan and not state.machine
     installed = state.status(Step.INSTALL).phase
-    return Task.PREPARE if prepares and installed not in {Phase.DONE, Phase.FAILED} else _proof(state)
+    return Task.PREPARE if prepares and installed not in {Phase.DONE, Phase.FAILED} else _verification_due(state)
 
 
-def _proof(state: State) -> Task | None:
-    """Return the verification, where an installation has been made and nobody has verified it yet."""
+def _verification_due(state: State) -> Task | None:
+    """Return `Task.VERIFY` if an installation is done and its verification was not yet begun; None otherwise."""
     waits = state.status(Step.VERIFY).phase in {Phase.LOCKED, Phase.READY}
     return Task.VERIFY if waits and state.status(Step.INSTALL).phase is Phase.DONE else None
 
@@ -114,7 +118,7 @@ class Action(Record, frozen=True):
 
 
 class Choice(Action, frozen=True):
-    """What the user may choose while nothing runs; what rested on the old choice turns stale."""
+    """What the user may choose while nothing runs; steps that depend on the old choice turn stale."""
 
 
 def reduce(state: State, action: Action) -> State:
@@ -128,7 +132,7 @@ class Begin(Action, frozen=True):
     task: Task
 
     def after(self, state: State) -> State:
-        """Mark the task as running, with an empty log unless the last one is still needed."""
+        """Mark the task as running, on its page, with an empty log unless it reads the last one; nothing if blocked."""
         task = self.task
         if blockers(state, task):
             return state
@@ -159,9 +163,9 @@ class Reported(Action, frozen=True):
         if lines and (not of_others or task in _CHANGE_OTHERS):
             new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
         if findings and task is None:
-            new = replace(new, raised=each_once(new.raised, findings))
+            new = replace(new, raised=unique(new.raised, findings))
         elif findings and not of_others:
-            new = replace(new, reported=each_once(new.reported, findings))
+            new = replace(new, reported=unique(new.reported, findings))
         if progress and task:
             new = new.with_status(task, replace(new.status_of(task), progress=progress[-1]))
         return new
@@ -196,26 +200,26 @@ class Finished(Action, frozen=True):
     detected: tuple[Finding, ...] | None = None
 
     def after(self, state: State) -> State:
-        """Keep the result, drop what rested on an earlier one, and open the next step."""
+        """Keep the result, drop what depended on an earlier one, unlock the next step; ignore another task's end."""
         task = self.task
         if state.running is not task:
             return state
-        idle = _idle(state)
+        idle = _without_running(state)
         if isinstance(self.result, Surveyed):
             return _with_survey(idle, self, self.result)
         if task in {Task.PREPARE, Task.ADD, Task.ADDON}:  # their steps are not done yet, or stay as they are
             phase = Phase.READY if task is Task.PREPARE else Phase.DONE
-            done = _filled(idle, self.result).with_status(task, StepStatus(phase=phase, seconds=self.seconds))
+            done = _keep_result(idle, self.result).with_status(task, StepStatus(phase=phase, seconds=self.seconds))
         else:
-            done = _opened(with_result(idle, task, self.result, self.seconds), task)
+            done = _unlock_next(with_result(idle, task, self.result, self.seconds), task)
         added = isinstance(self.result, Adding) and self.result.changed
         if added:
-            done = _opened(_stale(done, _after(Step.INSTALL)), task)
+            done = _unlock_next(_mark_stale(done, _steps_after(Step.INSTALL)), task)
         if task in _RAISE or added:
             done = replace(done, raised=state.reported)
         elif task is Task.ADD:  # nothing was changed
             done = replace(done, raised=state.raised)
-        return done if self.detected is None else _with_detected(done, self.detected)
+        return done if self.detected is None else _with_machine_findings(done, self.detected)
 
 
 class Failed(Action, frozen=True):
@@ -231,7 +235,7 @@ class Failed(Action, frozen=True):
     unreachable: str = ""
 
     def after(self, state: State) -> State:
-        """Keep why it failed, and what came before."""
+        """Mark the running task, else `step`, as failed; results so far stay, except a prepared addition."""
         status = StepStatus(
             phase=Phase.FAILED,
             message=self.message,
@@ -241,25 +245,25 @@ class Failed(Action, frozen=True):
         )
         if state.running is Task.ADD and state.adding:  # what was worked out does not hold, and nothing was changed
             state = replace(state, adding=replace(state.adding, prepared=None), reported=())
-        return _idle(state).with_status(state.running or self.step, status)
+        return _without_running(state).with_status(state.running or self.step, status)
 
 
 class Abandoned(Action, frozen=True):
     """A task that only reads was given up, because an answer that it rests on has changed."""
 
     def after(self, state: State) -> State:
-        """Let it be begun again."""
+        """Make the running task startable again; its step is ready, or the list of environments as before a search."""
         if state.running is None:
             return state
         phase = Phase.LOCKED if state.running.is_about_environments else Phase.READY
-        return _idle(state).with_status(state.running, StepStatus(phase=phase))
+        return _without_running(state).with_status(state.running, StepStatus(phase=phase))
 
 
 class Stop(Action, frozen=True):
     """Ask the running task to stop."""
 
     def after(self, state: State) -> State:
-        """Say so until the task has ended."""
+        """Set `stopping`, until the task has ended."""
         return replace(state, stopping=True) if state.running and not state.stopping else state
 
 
@@ -288,7 +292,7 @@ class Edited(Action, frozen=True):
     """The page holds another log now than the one that was set last; it is sent when it is to be diagnosed."""
 
     def after(self, state: State) -> State:
-        """Note that what was found is not about that log."""
+        """Mark the diagnoses as not about the log on the page."""
         return replace(state, edited=True)
 
 
@@ -305,7 +309,7 @@ class Choose(Choice, frozen=True):
     purpose: str | None = None
 
     def after(self, state: State) -> State:
-        """Take what was chosen; the steps that rest on it have to be repeated."""
+        """Set what was chosen and mark dependent steps as stale; a plan that is chosen or unknown changes nothing."""
         plans = state.planning.plans if state.planning else ()
         if self.plan is not None and (self.plan == state.choices.plan or not 0 <= self.plan < len(plans)):
             return state
@@ -317,7 +321,7 @@ class Choose(Choice, frozen=True):
             new = replace(new, preview=None)
         if self.target is not None:  # what was wrong with the former one is forgotten
             new = replace(new, raised=())
-        return _stale(new, repeated)
+        return _mark_stale(new, repeated)
 
 
 _REPEATED = {  # the first step that each choice makes stale
@@ -348,7 +352,7 @@ class Add(Choice, frozen=True):
     requirements: tuple[str, ...]
 
     def after(self, state: State) -> State:
-        """Name the packages; what was worked out for others is no longer meant."""
+        """Set the packages to add; a change that was worked out for others is dropped."""
         return replace(state, adding=Adding(requirements=self.requirements))
 
 
@@ -369,7 +373,7 @@ class Pick(Choice, frozen=True):
     path: str
 
     def after(self, state: State) -> State:
-        """Choose it; what was offered for the last one is no longer meant."""
+        """Choose the environment; a repair that was offered for the last one is dropped."""
         return state.with_environments(picked=self.path, repair=None, status=StepStatus())
 
 
@@ -379,7 +383,7 @@ class LookIn(Choice, frozen=True):
     folder: str
 
     def after(self, state: State) -> State:
-        """Have one more folder searched."""
+        """Add the folder to those that are searched; "" adds none."""
         folders = tuple(dict.fromkeys((*state.survey.folders, self.folder)))
         return state.with_environments(survey=replace(state.survey, folders=folders)) if self.folder else state
 
@@ -390,7 +394,7 @@ class Simulate(Choice, frozen=True):
     machine: str
 
     def after(self, state: State) -> State:
-        """Lay the real setup aside, or go back to it."""
+        """Begin an empty setup for the recorded machine, with the real one kept in `aside`; "" restores that one."""
         if self.machine == state.machine:
             return state
         real = state if not state.machine else state.aside or State()
@@ -407,19 +411,19 @@ class Resume(Choice, frozen=True):
         return self.state
 
 
-def _idle(state: State) -> State:
-    """Return a state in which nothing runs any more; what the task has found counts beside what was known before."""
-    raised = each_once(state.raised, state.reported)
+def _without_running(state: State) -> State:
+    """Return the state with no task running, its question gone, and the findings that it reported added to `raised`."""
+    raised = unique(state.raised, state.reported)
     return replace(state, running=None, stopping=False, question="", raised=raised, reported=())
 
 
-def _after(step: Step) -> tuple[Step, ...]:
+def _steps_after(step: Step) -> tuple[Step, ...]:
     """Return the steps that come after a step."""
     return STEPS[STEPS.index(step) + 1 :]
 
 
-def _stale(state: State, steps: Iterable[Step]) -> State:
-    """Mark steps that have ended as stale; their results are kept until they are made anew."""
+def _mark_stale(state: State, steps: Iterable[Step]) -> State:
+    """Mark those of the steps that are done or failed as stale; their results are kept until they run again."""
     for step in steps:
         status = state.status(step)
         if status.phase in {Phase.DONE, Phase.FAILED}:
@@ -427,8 +431,8 @@ def _stale(state: State, steps: Iterable[Step]) -> State:
     return state
 
 
-def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0912 - one for each kind
-    """Keep a task's result, and drop what rested on an earlier one."""
+def _keep_result(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+    """Store a task's result in its field, and drop the results that depended on an earlier one."""
     match result:
         case Detected():
             return replace(state, detected=result, preview=None)
@@ -444,7 +448,7 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0
             seen = {str(finding.text) for finding in state.detection.findings} if state.detection else set()
             found = tuple(finding for finding in result.findings if str(finding.text) in seen)
             others = tuple(finding for finding in result.findings if str(finding.text) not in seen)
-            return _with_detected(replace(state, diagnosed=result, raised=others, mended={}), found)
+            return _with_machine_findings(replace(state, diagnosed=result, raised=others, mended={}), found)
         case Mended():
             new = replace(state, mended={**state.mended, result.way: result})
             if result.summary and new.environments.survey:
@@ -465,29 +469,30 @@ def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0
 
 
 def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) -> State:
-    """Return the state after a task of a step has ended well: what rested on an earlier result has to be repeated."""
+    """Return the state with a task's result and its step done; later steps that had ended turn stale."""
     done = StepStatus(phase=Phase.DONE, seconds=seconds)
-    return _stale(_filled(state, result), _after(task.step)).with_status(task, done)
+    return _mark_stale(_keep_result(state, result), _steps_after(task.step)).with_status(task, done)
 
 
-def _opened(state: State, task: Task) -> State:
-    """Let the step after a task that has ended be begun, and the diagnosis: a log can be pasted at any time."""
+def _unlock_next(state: State, task: Task) -> State:
+    """Make the step after a task's ready if it was locked, and the diagnosis too: a log can be pasted at any time."""
     if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
         state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
-    for step in (*_after(task.step)[:1], Step.DIAGNOSE):
+    for step in (*_steps_after(task.step)[:1], Step.DIAGNOSE):
         if state.status(step).phase is Phase.LOCKED:
             state = state.with_status(step, StepStatus(phase=Phase.READY))
     return state
 
 
 def with_report(state: State, report: Report) -> State:
-    """Return the state after a verification alone; what else is wrong with the environment still is."""
+    """Return the state with the report of a verification; its findings replace those of earlier verifications only."""
     others = (finding for finding in state.raised if not finding.key.startswith("verify."))
-    return with_result(replace(state, raised=(*others, *raised(report))), Task.VERIFY, Verified(report=report))
+    found = (*others, *report_findings(report))
+    return with_result(replace(state, raised=found), Task.VERIFY, Verified(report=report))
 
 
 def _with_plan(state: State, plan: Plan) -> State:
-    """Put a plan in the place of the one that was chosen, as what stands in for it was found."""
+    """Replace the plan of the same backend and variant, else the chosen one, by a plan, and choose it."""
     if state.planned is None or state.plan == plan:
         return state
     planning = state.planned.planning
@@ -498,8 +503,8 @@ def _with_plan(state: State, plan: Plan) -> State:
     return replace(state, planned=planned).with_choices(plan=place)
 
 
-def _with_detected(state: State, found: tuple[Finding, ...]) -> State:
-    """Put what is still true of what detection had found in the place of that."""
+def _with_machine_findings(state: State, found: tuple[Finding, ...]) -> State:
+    """Replace the findings of detection, by those that are still true; without a detection nothing changes."""
     if state.detected is None:
         return state
     detection = replace(state.detected.detection, findings=found)
@@ -507,14 +512,18 @@ def _with_detected(state: State, found: tuple[Finding, ...]) -> State:
 
 
 def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
-    """Keep what is known of environments; what is wrong with the setup's own is judged anew where it was changed."""
+    """Store the list of environments and the repair that is offered, in the setup that is laid aside as well.
+
+    If the setup's own environment was changed, its findings are replaced and it must be verified again; if it was
+    removed, all results after the plan are dropped.
+    """
     # The real setup is laid aside while a recorded machine is looked at; what was changed here may be its environment.
     picked = state.environments.picked
     aside = _with_survey(state.aside.with_environments(picked=picked), end, result) if state.aside else None
     status = StepStatus(phase=Phase.DONE, seconds=end.seconds)
     new = replace(state, aside=aside)
     new = new.with_environments(survey=result.survey, repair=result.repair, status=status)
-    entry = result.survey.of(picked)
+    entry = result.survey.summary_at(picked)
     own = state.environment is not None and state.environment.path == picked
     if end.task in _CHANGE_OTHERS and own and entry and state.detection and state.installed:
         installed = replace(state.installed, proof=None)

@@ -10,7 +10,7 @@ from assistant.install import Prepared
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.record import Record, replace, with_words
+from assistant.model.record import Record, render_messages, replace
 from assistant.plan import explain
 from assistant.session.state import State, Unexplained
 from assistant.session.survey import EnvironmentSummary, Repair, Survey
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Answer = dict[str, object]
 
 
-def of_planning(planning: Planning, machine: Machine, project: Record | None = None, *, why: bool = False) -> Answer:
-    """Return the plans for a machine, and the project that they are for.
+def plans_answer(planning: Planning, machine: Machine, project: Record | None = None, *, why: bool = False) -> Answer:
+    """Return the plans for a machine, under "project" the project that they are for, if any.
 
-    With `why`, also the reasoning.
+    With `why`, the reasoning is added as lines of "explanation".
     """
-    answer = _fields(planning)
+    answer = _as_json_fields(planning)
     if project:
-        answer["project"] = with_words(project)
+        answer["project"] = render_messages(project)
     if why:
         answer["explanation"] = [render(line) for line in explain(planning, machine)]
     return answer
@@ -38,32 +38,32 @@ def of_planning(planning: Planning, machine: Machine, project: Record | None = N
 PROVEN = 0.9
 
 
-def of_log(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origin: str = "given") -> Answer:
+def log_answer(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origin: str = "given") -> Answer:
     """Return what was read in a log, the causes of what it shows, or what can be said without one.
 
     `possible` are, in short, those of the causes that are not sure enough to be acted on before their evidence is seen.
-    `origin` is whose machine the log comes from (see `origin_of`), "given" if a machine was given with it.
+    `origin` is whose machine the log comes from (see `log_origin`), "given" if a machine was given with it.
     """
-    from assistant.session.diagnosis import facts_in, unexplained  # noqa: PLC0415 - `plan` needs no rules of causes
+    from assistant.session.diagnosis import explain_unknown, facts_in  # noqa: PLC0415 - `plan` needs no rules of causes
 
     found = tuple(diagnoses)
-    causes = [_fields(cause) for cause in found]
+    causes = [_as_json_fields(cause) for cause in found]
     brief = ("key", "title", "evidence", "confidence")
     rows = zip(found, causes, strict=True)
     possible = [{name: row[name] for name in brief} for cause, row in rows if cause.confidence < PROVEN]
     facts = [{"key": "origin", "value": origin}, *facts_in(log)]
-    rest = Unexplained() if found else unexplained(log, machine)
-    more = {"unexplained": with_words(rest)} if rest != Unexplained() else {}
-    return {"facts": with_words(facts), "diagnoses": causes, "possible": possible, **more}
+    rest = Unexplained() if found else explain_unknown(log, machine)
+    more = {"explain_unknown": render_messages(rest)} if rest != Unexplained() else {}
+    return {"facts": render_messages(facts), "diagnoses": causes, "possible": possible, **more}
 
 
-def of_preview(preview: Prepared | None) -> Answer:
-    """Return what an installation would do; what stands there is no answer."""
-    return _fields(replace(preview, site=None)) if preview else {}
+def preview_answer(preview: Prepared | None) -> Answer:
+    """Return what an installation would do, without the `site` that is there already; {} without a preview."""
+    return _as_json_fields(replace(preview, site=None)) if preview else {}
 
 
-def of_setup(state: State) -> Answer:
-    """Return what a setup has come to: its plans, its environment with the report, and what else was found."""
+def setup_answer(state: State) -> Answer:
+    """Return what a setup has chosen and found so far, one key for each of its parts, None where there is none yet."""
     answer: Answer = {
         "statuses": {step.value: status for step, status in state.statuses.items()},
         "request": state.choices.request,
@@ -77,35 +77,35 @@ def of_setup(state: State) -> Answer:
         "exported": state.exported.files,
         "log_file": state.log_file,
     }
-    return {name: with_words(value) for name, value in answer.items()}
+    return {name: render_messages(value) for name, value in answer.items()}
 
 
-def of_environments(survey: Survey) -> Answer:
-    """Return the environments that were found."""
-    every = [_of_summary(row) for row in survey.environments]
-    notes = {"notes": with_words(survey.notes)} if survey.notes else {}
+def environments_answer(survey: Survey) -> Answer:
+    """Return the environments that were found, whether the search was cut short, and its notes, if any."""
+    every = [_summary_answer(row) for row in survey.environments]
+    notes = {"notes": render_messages(survey.notes)} if survey.notes else {}
     return {"environments": every, "cut_short": survey.cut_short, **notes}
 
 
-def of_environment(summary: EnvironmentSummary, survey: Survey, repair: Repair | None = None) -> Answer:
-    """Return what is known of an environment, and the change that was worked out for it."""
+def environment_answer(summary: EnvironmentSummary, survey: Survey, repair: Repair | None = None) -> Answer:
+    """Return an environment, the notes about it, and the fields of the repair that was worked out for it, if any."""
     change, notes = {}, survey.notes
     if repair:
         difference = repair.difference
         change = {"path": repair.path, "moves": difference.moves, "download_bytes": difference.download}
         change |= {"mends": repair.mends, "remains": repair.remains}
         notes = (*difference.findings, *notes)
-    words = {name: with_words(value) for name, value in change.items()}
-    return {**words, "notes": with_words(notes), "environment": _of_summary(summary)}
+    words = {name: render_messages(value) for name, value in change.items()}
+    return {**words, "notes": render_messages(notes), "environment": _summary_answer(summary)}
 
 
-def _of_summary(summary: EnvironmentSummary) -> Answer:
+def _summary_answer(summary: EnvironmentSummary) -> Answer:
     """Return an environment with its light and the sentence about it."""
-    fields = _fields(summary)
+    fields = _as_json_fields(summary)
     fields.pop("stamp", None)  # says nothing to anybody else
     return {**fields, "light": summary.light.value, "state": render(summary.state)}
 
 
-def _fields(record: object) -> Answer:
-    plain = with_words(record)
+def _as_json_fields(record: object) -> Answer:
+    plain = render_messages(record)
     return plain if isinstance(plain, dict) else {}

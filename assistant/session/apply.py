@@ -9,16 +9,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
-from assistant.catalog.bundles import bundle_within
+from assistant.catalog.bundles import largest_bundle_in
 from assistant.catalog.companions import takes_device_extra
-from assistant.export import (
-    Config,
-    Drift,
-    machine_drift,
-    package_drift,
-    plan_drift,
-    report_drift,
-)
+from assistant.export import Config, Drift, machine_drift, package_drift, plan_drift, report_drift
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.install import EnvironmentFolder, Resolution, Site
@@ -42,7 +35,7 @@ class Approach(Record, frozen=True, omit_defaults=False):
     differs: tuple[Drift, ...] = ()
 
 
-def approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Approach:
+def choose_approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Approach:
     """Choose how to apply a configuration: exactly, on the same hardware where its plan still fits, else planned anew.
 
     A plan that was not the best one then (a CPU build beside a GPU, say) was a deliberate choice: its backend is kept
@@ -51,16 +44,16 @@ def approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fa
     plan, differs = config.plan, machine_drift(config.machine, here)
     pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
     offered = _plans(here, catalog, pinned)
-    fits = plan.variant.startswith(NIGHTLY) or any(_alike(plan, other) for other in offered)
+    fits = plan.variant.startswith(NIGHTLY) or any(_is_alike(plan, other) for other in offered)
     if fits and not anew and config.same_hardware(here):
         locked, there = {*(config.hashes or config.environment.packages), "pip"}, config.environment.packages
         beside = [f"{name}=={version}" for name, version in there.items() if name not in locked]  # later, or by hand
         exact = replace(plan, requirements=(*plan.requirements, *beside))
         return Approach(request=pinned, plan=exact, differs=differs)
     then = _plans(config.machine, catalog, pinned)
-    deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
+    deliberate = bool(then) and not _is_alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
     asked = {name_of(line) for line in plan.requirements}
-    free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or bundle_within(asked))
+    free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or largest_bundle_in(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
     possible = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)
@@ -89,7 +82,7 @@ def _name_with_extras(need: Requirement) -> str:
 
 
 def check_lock(config: Config, resolution: Resolution) -> None:
-    """Raise `WorkFailed` where the packages that can be had are not those of the configuration, file by file."""
+    """Raise `WorkFailed` if the resolved packages differ from the configuration's, in a version or a file's hash."""
     digests = {package.name: package.sha256 for package in resolution.packages}
     found = package_drift(config.environment.packages, resolution.versions, (config.hashes, digests))
     if found:
@@ -102,22 +95,23 @@ def check_lock(config: Config, resolution: Resolution) -> None:
         )
 
 
-def environment_of(config: Config, target: str, last: str) -> Path | None:
-    """Return the environment of a configuration: `target`, else one that the assistant itself made here.
+def find_exported_environment(config: Config, target: str, last: str) -> Path | None:
+    """Return the environment of a configuration: `target`, else one that the assistant made here for such a plan.
 
-    The path in the configuration is only ever compared with names: it is not opened, and nothing there is run.
-    Returns None where there is none any more. Raises `BadInput` for a folder that is none, and where several fit.
+    Of several the one at the path `last` is taken, else the one of the configuration's name. That path is only
+    compared, never opened. Returns None if there is none; raises `BadInput` for a `target` that is no environment, and
+    if several fit.
     """
     if target:
         folder = Path(target).expanduser().absolute()
         if folder.exists() and not EnvironmentFolder(folder).exists:
-            raise EnvironmentFolder(folder).not_an_environment()
+            raise EnvironmentFolder(folder).not_an_environment_error()
         return folder if folder.exists() else None
     plan = config.plan
     asked = (plan.backend, plan.torch, plan.python)
     fitting = [
         made.path
-        for made in EnvironmentFolder.all_made()
+        for made in EnvironmentFolder.list_made()
         if (marker := made.marker) and (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
     ]
     named = [folder for folder in fitting if folder.name == config.environment.path]
@@ -146,20 +140,20 @@ def drifts(config: Config, here: Machine, target: Path | None, report: Report | 
     return found + (report_drift(config.verification, report) if report else ())
 
 
-def changes(config: Config, plan: Plan, resolution: Resolution | None) -> tuple[Drift, ...]:
-    """Return what a new plan installs that differs; packages only where they are resolved already."""
+def plan_changes(config: Config, plan: Plan, resolution: Resolution | None) -> tuple[Drift, ...]:
+    """Return how a new plan differs from the configuration's; packages are compared only if they are resolved."""
     packages = package_drift(config.environment.packages, resolution.versions) if resolution else ()
     return plan_drift(config.plan, plan) + packages
 
 
 def _plans(machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
-    """Return the plans for a request, best first; () where nothing fulfils it."""
+    """Return the plans for a request, best first; () if nothing fulfils it or it cannot be read."""
     try:
         return make_plans(machine, catalog, request).plans
     except AssistantError:
         return ()
 
 
-def _alike(plan: Plan, other: Plan) -> bool:
+def _is_alike(plan: Plan, other: Plan) -> bool:
     same_build = plan.variant == other.variant or brings_cuda(plan)
     return (plan.backend, plan.torch) == (other.backend, other.torch) and same_build

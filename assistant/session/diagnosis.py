@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
-from assistant.catalog.launchers import launchers, written
+from assistant.catalog.launchers import launch_line, launchers
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (
@@ -90,34 +90,34 @@ REPORTED = 80  # last lines of a log that go into a report
 TO_WRITE = "<!-- Please write this part yourself. -->"
 
 
-def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
+def find_causes(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
     """Return the causes of what a log shows, best first, each remedy with the plan that can be installed."""
-    return tuple(diagnosis for diagnosis, _line in diagnosed_lines(log, machine))
+    return tuple(diagnosis for diagnosis, _line in find_causes_and_lines(log, machine))
 
 
-def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
-    """Return what `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
-    facts = merged(machine, _stated(log))
-    found, supposed = [], _supposed(facts, log)
+def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
+    """Return what `find_causes` does, each cause with the index in `log.lines` of the line that shows it, or None."""
+    facts = merged(machine, _machine_in_log(log))
+    found, supposed = [], _with_implied_nvidia(facts, log)
     for match in matches(log, facts):
         where = interpreter_of(log, facts, match.line)
-        remedies = with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
+        remedies = fill_in_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
         if supposed.nvidia_driver != facts.nvidia_driver:
             remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
-        found.append((_with_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
-    better = _better(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
+        found.append((_name_numpy_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
+    better = _change_build(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
         best, line = found[0]
         found[0] = replace(best, remedies=(*best.remedies, better)), line
     return tuple(found)
 
 
-def _supposed(machine: Machine, log: Log) -> Machine:
+def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
     """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
     told = _DRIVER_CUDA.search(log.text)
     if told and not machine.cuda_driver_api and not machine.nvidia_driver:
         machine = replace(machine, cuda_driver_api=".".join(filter(None, told.groups())))
-    if names_gpus(machine):
+    if has_gpu_facts(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
         if not nvidia:
             return machine
@@ -132,7 +132,7 @@ def _supposed(machine: Machine, log: Log) -> Machine:
         return machine
     for tag in _tags_there(machine, log):
         machine = _with_driver_of(machine, tag)
-    return any_nvidia(machine, supposed_cuda())
+    return with_any_nvidia_gpu(machine, supposed_cuda())
 
 
 def _without_mention(remedy: Remedy, driver: str) -> Remedy:
@@ -162,11 +162,11 @@ def _with_driver_of(machine: Machine, tag: str) -> Machine:
     return replace(machine, nvidia_driver=".".join(map(str, floor.own))) if floor and floor.own else machine
 
 
-def placed_causes(
+def causes_for_log_python(
     causes: Iterable[tuple[Diagnosis, int | None]], log: Log, machine: Machine
 ) -> tuple[tuple[Diagnosis, int | None], ...]:
-    """Return causes whose remedies' commands are typed for the Python that the log's program runs in."""
-    facts = merged(machine, _stated(log))
+    """Return the causes, the remedies' commands rewritten to call the Python that the log's program runs in."""
+    facts = merged(machine, _machine_in_log(log))
     wheres = ((cause, line, interpreter_of(log, facts, line)) for cause, line in causes)
     return tuple(
         (replace(cause, remedies=tuple(with_interpreter(remedy, where) for remedy in cause.remedies)), line)
@@ -174,32 +174,35 @@ def placed_causes(
     )
 
 
-def places(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, ...]:
-    """Return where in a log its causes are shown, for the indexes in `log.lines` of the lines that show them."""
+def places_in_log(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, ...]:
+    """Return, for each index in `log.lines`, that line's number and up to two lines around it; None for None."""
     return tuple(
         None
         if index is None
         else Place(
             line=log.lines[index][0],
-            lines=tuple((number, line[:LONGEST]) for number, line in without_secrets(log, index - 2, index + 3)),
+            lines=tuple((number, line[:LONGEST]) for number, line in lines_without_secrets(log, index - 2, index + 3)),
         )
         for index in lines
     )
 
 
-def without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
-    """Return the lines of a log from one index up to another, without the private key that may have begun above."""
+def lines_without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
+    """Return the lines (number, text) of a log from one index up to another, secrets taken out.
+
+    A private key that began above is recognised. Lines are cut to ten times `LONGEST` characters.
+    """
     begin, first = max(0, first - Lines.LONGEST), max(0, first)
     clean = Lines()
     lines = [(number, clean(line[: 10 * LONGEST])) for number, line in log.lines[begin:last]]
     return lines[first - begin :]
 
 
-def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
+def log_source(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
     start = find_launch(log)
-    gpus = _computing(machine.gpus)
-    seen = machine.os and names_gpus(machine)
+    gpus = _main_gpus(machine.gpus)
+    seen = machine.os and has_gpu_facts(machine)
     best = plan_for(machine, PlanRequest()) if seen else None
     return Source(
         program=start.program.name if start.program else "",
@@ -213,13 +216,16 @@ def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None
     )
 
 
-def _computing(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """Return the GPUs that are meant when one speaks of a computer's: the discrete ones, where there are any."""
+def _main_gpus(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """Return the discrete GPUs; all of them if none is known to be discrete."""
     return tuple(gpu for gpu in gpus if gpu.integrated is False) or gpus
 
 
-def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
-    """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
+def _name_numpy_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
+    """Return a "numpy2-abi" diagnosis that names the module that the log shows, with remedies for it.
+
+    Any other diagnosis, and one whose log names no module, comes back unchanged; for torch only the title changes.
+    """
     if diagnosis.key != "numpy2-abi":
         return diagnosis
     module = next((name for name in log.near(line, _MODULE) if name not in _NOT_AT_FAULT), "")
@@ -238,7 +244,7 @@ def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
     return replace(diagnosis, title=title, remedies=(back, newer))
 
 
-def _better(log: Log, machine: Machine) -> Remedy | None:
+def _change_build(log: Log, machine: Machine) -> Remedy | None:
     """Return the build that the planner prefers to the one that a log's program uses; None where there is none."""
     start = find_launch(log)
     directml = any("directml" in word for word in start.arguments) or "torch-directml" in log.facts.packages
@@ -248,21 +254,18 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     order = list(Backend)
     if used is None or plan is None or order.index(plan.backend) >= order.index(used):
         return None
-    gpus = _computing(machine.gpus)
+    gpus = _main_gpus(machine.gpus)
     text = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.").format(
         used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
     )
-    launch = start.corrected(plan.backend, machine.os or "") if start.program else ()
+    launch = start.corrected_launches(plan.backend, machine.os or "") if start.program else ()
     return Remedy(
-        text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(written_out, launch)), mends=False
+        text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(with_settings_line, launch)), mends=False
     )
 
 
-def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
-    """Offer to install torch into the kernel's own environment where the cause is that it lacks torch.
-
-    Other remedies lead to an environment that has it, if there is one.
-    """
+def offer_torch_for_kernel(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
+    """Add the remedy "install torch into this kernel" to each "kernel-env-mismatch", if the log says it lacks torch."""
     lacks = "torch" not in machine.packages and _NO_TORCH.search(log.text)
     plan = plan_for(machine, PlanRequest()) if lacks else None
     if plan is None:
@@ -278,9 +281,9 @@ def with_torch(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tup
 def machine_of_log(log: Log, here: Machine) -> Machine:
     """Return the machine that a log comes from: what the log states, then the facts of the machine at hand.
 
-    Nothing is taken from the machine at hand if the log is of another (see `origin_of`).
+    Nothing is taken from the machine at hand if the log is of another (see `log_origin`).
     """
-    stated, origin = _stated(log), origin_of(log, here)
+    stated, origin = _machine_in_log(log), log_origin(log, here)
     if origin == "other":
         return stated
     # Of two machines that a text compares, what is installed here is this one's.
@@ -294,16 +297,16 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
 
 
-def origin_of(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
+def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
     It is of another machine if its system differs, if none of the GPUs that it names is here, if a person says so, or
     if the causes that it shows cannot be on this machine; it is of this one if a GPU that it names is here.
     """
-    stated = _stated(log)
+    stated = _machine_in_log(log)
     if stated.os and here.os and stated.os != here.os:
         return "other"
-    if stated.gpus and names_gpus(here):
+    if stated.gpus and has_gpu_facts(here):
         verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
         if True in verdicts:
             return "same"
@@ -320,7 +323,7 @@ def facts_in(log: Log) -> list[dict[str, object]]:
 
     `line` is the number of the first line that holds the value; it is missing where other words tell it.
     """
-    stated = _stated(log)
+    stated = _machine_in_log(log)
     found = [(name, str(getattr(stated, name))) for name in _STATED if getattr(stated, name) is not None]
     found += [("gpus", gpu.name or gpu.gfx or gpu.vendor.value) for gpu in stated.gpus]
     found += [("packages", f"{name} {version}") for name, version in stated.packages.items()]
@@ -348,15 +351,15 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
     return False if first.gfx and second.gfx and first.gfx != second.gfx else None
 
 
-def unexplained(log: Log, machine: Machine) -> Unexplained:
+def explain_unknown(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
-    facts = merged(machine, _stated(log))
+    facts = merged(machine, _machine_in_log(log))
     wrong = tuple(finding for finding in load_rules().check_up(facts) if finding.wrong)
     symptoms, question = next_step(log, facts)
-    return Unexplained(symptoms=symptoms, findings=with_remedies(wrong, facts), question=question)
+    return Unexplained(symptoms=symptoms, findings=add_rule_remedies(wrong, facts), question=question)
 
 
-def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
+def add_rule_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
     """Add the remedies of a known cause to findings of its key that have no command of their own."""
     rules = load_rules().by_key
 
@@ -364,7 +367,7 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
         able = any(remedy.commands for remedy in finding.remedies)
         if finding.key not in rules or not finding.wrong or able:
             return finding
-        more = with_plans(((each.shown, each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine)
+        more = fill_in_plans(((each.shown, each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine)
         own = {remedy.text for remedy in finding.remedies}
         new = tuple(remedy for remedy in more if remedy.text not in own)
         return replace(finding, remedies=(*finding.remedies, *new))
@@ -373,10 +376,10 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
 
 
 @lru_cache(maxsize=1)  # the machine is asked for before the causes are: one reading serves both
-def _stated(log: Log) -> Machine:
-    """Read what a log says of its machine: the tools' reports that it holds, then what it mentions in passing.
+def _machine_in_log(log: Log) -> Machine:
+    """Return the machine that a log describes: by the tools' reports that it holds, then by what it mentions.
 
-    Without evidence: that a report names no GPU does not say that anybody looked for one.
+    Evidence is left out: that a report names no GPU does not say that anybody looked for one.
     """
     if not any(mark in log.text for mark in REPORTS):
         return log.facts
@@ -388,11 +391,11 @@ def _stated(log: Log) -> Machine:
 
 
 def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
-    """Return a log's report without private things, in English, as most places that help ask for it."""
+    """Return a report in Markdown, in English, for a forum: causes, last lines of the log, machine; nothing private."""
     private = private_names_here()
     here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=private)
     causes: tuple[Diagnosis, ...] = redact(tuple(found), known=private)
-    last = without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
+    last = lines_without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
     text: str = redact("\n".join(line for _number, line in last).strip("\n").replace("```", "'''"), known=private)
     with in_language("en"):
         lines = [f"- {cause.title} (`{cause.key}`, {cause.confidence:.0%})" for cause in causes]
@@ -407,20 +410,22 @@ def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     return "\n".join(f"### {title}\n\n{part}\n" for title, part in parts.items())
 
 
-def with_plans(
+def fill_in_plans(
     remedies: Iterable[tuple[Remedy, RuleRemedy | None]],
     machine: Machine,
     log: Log | None = None,
     where: Interpreter | None = None,
 ) -> tuple[Remedy, ...]:
-    """Fill in plans, their checks and launch arguments; leave out a remedy whose plan this machine cannot have.
+    """Fill in plans, checks and launch arguments of remedies, each paired with the rule's remedy that it came from.
 
-    `where` is the Python that the log's program runs in: a plan that fits it comes with the commands that put it there.
+    A remedy whose plan this machine cannot have is left out, unless none would remain; without facts about GPUs, one
+    that depends on the maker comes after "find out which GPU". `where` is the Python of the log's program: a plan that
+    fits it comes with commands.
     """
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:
         by_maker = origin and origin.plan and (origin.plan.backend is None or "vendor" in origin.facts)
-        if by_maker and not names_gpus(machine):
+        if by_maker and not has_gpu_facts(machine):
             asked = {each.text for each, _origin in filled}
             both = (remedy, _WHICH_GPU) if remedy.commands else (_WHICH_GPU, remedy)
             filled += [(each, None) for each in both if each.text not in asked]
@@ -428,14 +433,17 @@ def with_plans(
         request = origin.plan if origin else None
         plan = plan_for(machine, request, where) if request else None
         check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
-        commands = (*remedy.commands, *(_into(plan, machine, request, where) if plan and request else ()))
-        text = _for_this(remedy.text, plan)
+        commands = (*remedy.commands, *(_in_place_commands(plan, machine, request, where) if plan and request else ()))
+        text = _name_planned_build(remedy.text, plan)
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
     if log and _COMPILED_FOR_TORCH.search(log.text):
         filled = [pair for pair in filled if not _moves_torch(*pair, machine)] or filled
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(remedy, launch=tuple(map(written_out, find_launch(log).corrected(first.backend, machine.os or ""))))
+        replace(
+            remedy,
+            launch=tuple(map(with_settings_line, find_launch(log).corrected_launches(first.backend, machine.os or ""))),
+        )
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
@@ -455,7 +463,7 @@ def _is_whole(remedy: Remedy) -> bool:
     return any("uninstall" not in command for command in remedy.commands)
 
 
-def any_nvidia(machine: Machine, cuda: str) -> Machine:
+def with_any_nvidia_gpu(machine: Machine, cuda: str) -> Machine:
     """Return a machine with an NVIDIA card of which no more is known, and the newest CUDA that its driver surely takes.
 
     A driver takes all minor releases of its CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/. The system
@@ -466,35 +474,35 @@ def any_nvidia(machine: Machine, cuda: str) -> Machine:
     return replace(machine, os=machine.os or "linux", gpus=cards, cuda_driver_api=machine.cuda_driver_api or driver)
 
 
-def names_gpus(machine: Machine) -> bool:
-    """Return whether GPUs are named, or were looked for: a machine that was not detected may have some all the same."""
+def has_gpu_facts(machine: Machine) -> bool:
+    """Return whether GPUs are listed, or were looked for: a machine that was not detected may have some anyway."""
     return bool(machine.gpus or machine.evidence)
 
 
 def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None = None) -> Plan | None:
-    """Return the plan for a request; in an environment that stands, the one that changes least of it.
+    """Return the plan for a request, None if there is none; for an existing environment `where`, what changes least.
 
     Where CUDA or XPU is to be had and nothing is known of machine or card, any card of that maker is meant.
     """
-    if request.backend is Backend.CUDA and not names_gpus(machine):
-        machine = any_nvidia(machine, supposed_cuda(new_card=True))
-    if request.backend is Backend.XPU and not names_gpus(machine):
+    if request.backend is Backend.CUDA and not has_gpu_facts(machine):
+        machine = with_any_nvidia_gpu(machine, supposed_cuda(new_card=True))
+    if request.backend is Backend.XPU and not has_gpu_facts(machine):
         machine = replace(
             machine, os=machine.os or "linux", gpus=(Gpu(vendor=Vendor.INTEL, name="Intel Arc Graphics"),)
         )
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
-    in_place = _fits_into(request, where)
+    in_place = _is_change_in_place(request, where)
     family = in_place or "torch" in machine.packages
-    plan = _plan(facts, request, family=family)
+    plan = _cached_plan(facts, request, family=family)
     if plan is None or not in_place:
         return plan
     there = replace(request, python=_minor(machine) or None)
     same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
     nearest = [replace(there, pins=(f"torch=={minor}.*", *request.pins)) for minor in _later_minors(_torch(machine))]
     kept = [same, *nearest] if request.changes == "build" and _torch(machine) else []
-    plans = (_plan(facts, each, family=family) for each in (*kept, *([there] if there.python else ())))
+    plans = (_cached_plan(facts, each, family=family) for each in (*kept, *([there] if there.python else ())))
     return next((other for other in plans if other and other.backend is plan.backend), plan)
 
 
@@ -505,7 +513,7 @@ def _later_minors(torch: str) -> list[str]:
     return [".".join(map(str, release)) for release in sorted(releases) if release > own]
 
 
-def _fits_into(request: PlanRequest, where: Interpreter | None) -> bool:
+def _is_change_in_place(request: PlanRequest, where: Interpreter | None) -> bool:
     """Return whether a log comes from an environment in which the request can be met."""
     return where is not None and request.changes != "environment" and request.python is None
 
@@ -518,9 +526,12 @@ def _torch(machine: Machine) -> str:
     return machine.packages.get("torch", "").partition("+")[0]
 
 
-def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter | None) -> Iterator[str]:
-    """Yield the commands that put a plan into the environment that a log comes from; none where it needs another."""
-    if not _fits_into(request, where) or _minor(machine) not in {"", plan.python}:
+def _in_place_commands(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter | None) -> Iterator[str]:
+    """Yield the pip commands that change a log's environment to a plan: torch's core and what is pinned, no more.
+
+    Yields none if the request needs another environment, or the plan another Python.
+    """
+    if not _is_change_in_place(request, where) or _minor(machine) not in {"", plan.python}:
         return
     needs: dict[str, Requirement] = {canonicalize_name(need.name): need for need in map(Requirement, plan.requirements)}
     if not (_minor(machine) or plan.torch == _torch(machine)):  # nobody knows that these releases are for its Python
@@ -531,19 +542,19 @@ def _into(plan: Plan, machine: Machine, request: PlanRequest, where: Interpreter
     lines = {
         name: str(need) for name, need in needs.items() if name in CORE | asked and not (stays and name == "torch")
     }
-    if here := _from_torchs_index(plan, lines):
+    if here := _from_torch_index(plan, lines):
         yield f"python -m pip uninstall -y {' '.join(here)}"
-    yield from _pip_install(plan, lines)
+    yield from _pip_install_commands(plan, lines)
 
 
 def pip_commands(plan: Plan) -> Iterator[str]:
     """Yield the commands of plain pip that install what a plan requires, torch and what shares its index first."""
-    return _pip_install(plan, {name_of(line): line for line in plan.requirements})
+    return _pip_install_commands(plan, {name_of(line): line for line in plan.requirements})
 
 
-def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
+def _pip_install_commands(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
     """Yield the commands that install requirements, by name: first those from torch's index, then the rest."""
-    here = _from_torchs_index(plan, lines)
+    here = _from_torch_index(plan, lines)
     index = f" --index-url {plan.index_url}" if here and plan.index_url else ""
     for names, source in ((here, index), ([name for name in lines if name not in here], "")):
         if names:
@@ -552,8 +563,8 @@ def _pip_install(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
             yield f"python -m pip install {' '.join(words)}{source}"
 
 
-def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
-    """Return what comes from the index that the plan's torch comes from."""
+def _from_torch_index(plan: Plan, names: Iterable[str]) -> list[str]:
+    """Return those names that come from the index of the plan's torch: all of them if the plan names no index."""
     own = plan.index_url
     return [
         name
@@ -562,15 +573,15 @@ def _from_torchs_index(plan: Plan, names: Iterable[str]) -> list[str]:
     ]
 
 
-def _for_this(text: Text, plan: Plan | None) -> Text:
-    """Name the one build that was planned, where a rule's sentence lists those of every maker."""
+def _name_planned_build(text: Text, plan: Plan | None) -> Text:
+    """Return a sentence naming the planned backend, in place of a text that lists three or more; else the text."""
     listed = text.id if isinstance(text, Message) else text
     if plan is None or sum(backend.title in listed for backend in Backend) <= 2:  # noqa: PLR2004 - a pair is a contrast
         return text
     return _("Install PyTorch for {backend}, the build that fits this computer.", backend=plan.backend.title)
 
 
-def written_out(launch: Launch) -> Launch:
+def with_settings_line(launch: Launch) -> Launch:
     """Return a launch whose added argument is a line of a file of settings, such as `device: auto`; else unchanged.
 
     So it is for programs that take the argument only there.
@@ -578,13 +589,16 @@ def written_out(launch: Launch) -> Launch:
     settings = next((each for each in launchers() if each.name == launch.app), None)
     if launch.line or settings is None or any(word.startswith("-") for word in settings.choosing):
         return launch
-    line = written(settings, launch.add, next(iter(settings.lines))) if launch.add else None
+    line = launch_line(settings, launch.add, next(iter(settings.lines))) if launch.add else None
     return replace(launch, line=line, add=()) if line else launch
 
 
 @cache  # many remedies ask for the same plan; the machine as JSON, since a record with dicts has no hash
-def _plan(facts: str, request: PlanRequest, *, family: bool) -> Plan | None:
-    """Plan for a machine; of the `family` torchvision and torchaudio, which may be there, change with torch."""
+def _cached_plan(facts: str, request: PlanRequest, *, family: bool) -> Plan | None:
+    """Return the plan for a machine (`facts`, as JSON), with torchvision and torchaudio if `family`; None if none fits.
+
+    If nothing fits with those two, or the request pins one of them, it is planned without.
+    """
     machine = from_json(facts, Machine, "machine")
     beside = FAMILY if family and not {*request.pins} & {*FAMILY} else ()
     for pins in dict.fromkeys(((*request.pins, *beside), request.pins)):

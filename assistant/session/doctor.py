@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assistant.catalog import load_catalog
-from assistant.detect import broken_kernels, detect
+from assistant.detect import detect, find_broken_kernels
 from assistant.diagnose import load_rules
 from assistant.host.base import Host
 from assistant.install import EnvironmentFolder, Site
@@ -16,7 +16,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Planning
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.diagnosis import with_remedies
+from assistant.session.diagnosis import add_rule_remedies
 
 # What a user can change, by the planner's keys; each state of NVIDIA's driver is one too.
 MENDABLE = {
@@ -35,44 +35,48 @@ DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
-    """Detect a machine and judge it; where it is the one at hand, judge the assistant's environments too.
+    """Detect a machine and return all findings; for the one at hand, also those of the assistant's environments.
 
-    With `site`, the packages of that environment are judged instead of those of the Python at hand.
+    With `site`, the packages of that environment are judged instead of those of the Python at hand. A replayed machine
+    is judged by its record alone.
     """
     found = detect(host)
     if host.replayed:
-        return judged(found)
+        return machine_findings(found)
     if site:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
     settings = {name: answer.text for name in load_rules().variables if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
     conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
-    return (*judged(found, live=True), *conflicts, *EnvironmentFolder.all_replaced_builds(host))
+    return (*machine_findings(found, live=True), *conflicts, *EnvironmentFolder.find_all_replaced_builds(host))
 
 
-def mixed_packages(
+def package_findings(
     packages: Mapping[str, str], python: str, machine: Machine, *, gpu_plan: bool = True
 ) -> tuple[Finding, ...]:
-    """Return which packages (name to version) of an environment would not go together on a machine."""
+    """Return findings, with remedies, about `packages` (name to version) that do not go together on a machine.
+
+    `python` is their full version of Python; without `gpu_plan`, a build for the CPU is right even if there is a GPU.
+    """
     there = replace(machine, packages=dict(packages), python=python)
-    return with_remedies(load_rules().check_up(there, gpu_plan=gpu_plan, of_packages=True), there)
+    return add_rule_remedies(load_rules().check_up(there, gpu_plan=gpu_plan, of_packages=True), there)
 
 
-def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
-    """Judge an environment as it stands."""
+def environment_findings(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
+    """Return the findings about what an environment holds now, with unmet requirements (see `package_findings`)."""
     return (
-        *mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan),
+        *package_findings(site.versions, site.version, machine, gpu_plan=gpu_plan),
         *EnvironmentFolder(Path(site.prefix)).conflicts(site),
     )
 
 
-def still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[Finding, ...]:
-    """Leave out what has been mended since of the Jupyter kernels and of the packages of this Python.
+def findings_still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[Finding, ...]:
+    """Return the findings without those about Jupyter kernels and this Python's packages that no longer hold.
 
-    What cannot be looked at again still counts, but for what a verification that `passed` disproves.
+    Findings that cannot be checked again are kept, except those that a verification that `passed` disproves.
     """
     now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
-    wrong = {finding.text for finding in (*broken_kernels(host), *load_rules().check_up(now, of_packages=True))}
+    wrong = {finding.text for finding in (*find_broken_kernels(host), *load_rules().check_up(now, of_packages=True))}
     asked = (
         {finding.text for finding in load_rules().check_up(found.machine, of_packages=True)}
         if host.ask("packages")
@@ -84,7 +88,7 @@ def still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[F
     return tuple(finding for finding in found.findings if finding.text in wrong or finding.text not in asked)
 
 
-def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
+def machine_findings(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
     """Return all findings about a machine: nothing twice, and nothing that would not change its plan.
 
     With `live` the machine is the one at hand.
@@ -104,7 +108,7 @@ def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
         live=live,
         gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
     )
-    return with_remedies((*checked, *obstacles, *observed), machine)
+    return add_rule_remedies((*checked, *obstacles, *observed), machine)
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:

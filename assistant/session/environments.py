@@ -13,21 +13,14 @@ from packaging.utils import canonicalize_name
 from assistant import verify
 from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.catalog.bundles import runtime_plugins
-from assistant.catalog.companions import sharing
+from assistant.catalog.companions import installed_of_clash
 from assistant.catalog.rows import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.files import current_folder, full_path, is_own_environment, may_write
+from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import (
-    ChangeRequest,
-    Difference,
-    EnvironmentFolder,
-    Site,
-    Tools,
-    find_environments,
-)
+from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
@@ -37,41 +30,41 @@ from assistant.model.record import replace
 from assistant.model.report import Environment, Report
 from assistant.model.requirement import name_of
 from assistant.plan import make_plans
-from assistant.session.doctor import findings_of
-from assistant.session.state import State, Surveyed, identity, required
+from assistant.session.doctor import environment_findings
+from assistant.session.state import State, Surveyed, finding_identity, required
 from assistant.session.survey import EnvironmentSummary, Repair, Survey
 
 _OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
 
-def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
-    """Find the environments on this machine and judge each by its files; nothing in them is started."""
+def survey_environments(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
+    """Find environments, also in `folders`, and judge each by its files, `unread` if that fails; nothing is started."""
     named = tuple(str(full_path(folder)) for folder in folders)
     found = find_environments(host, current_folder(), map(Path, named))
     rows = []
     for environment in found.environments:
-        row = _row_of(environment)
+        row = _unread_summary(environment)
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
             if not environment.is_unreadable(host):
-                row = _judged(row, Site.read(environment.path, host), host, machine)
+                row = _with_contents(row, Site.read(environment.path, host), host, machine)
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 
 
-def _row_of(environment: EnvironmentFolder) -> EnvironmentSummary:
-    """Return what is known of an environment before anything in it is read."""
+def _unread_summary(environment: EnvironmentFolder) -> EnvironmentSummary:
+    """Return the summary of an environment before anything in it is read: path, name, kind and kernels."""
     return EnvironmentSummary(
         path=str(environment.path),
         name=environment.name,
         kind=environment.kind,
-        of=environment.of,
+        of=environment.tool,
         kernels=environment.kernels,
         unread=True,
     )
 
 
-def _judged(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -> EnvironmentSummary:
-    """Return what is known of an environment by what it holds, with its findings."""
+def _with_contents(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -> EnvironmentSummary:
+    """Return the summary completed by what an environment holds, with its findings; the assistant's own has none."""
     path = Path(row.path)
     own = is_own_environment(path)
     return replace(
@@ -79,78 +72,80 @@ def _judged(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -
         unread=False,
         python=site.version,
         torch=site.versions.get("torch", ""),
-        backend=_backend(site, host, machine),
-        findings=() if own else judged_site(site, host, machine),
+        backend=_installed_backend(site, host, machine),
+        findings=() if own else site_findings(site, host, machine),
         made=EnvironmentFolder(path).marker is not None,
         own=own,
-        others=path.is_dir() and not may_write(path),
+        others=path.is_dir() and not is_writable(path),
         undo=EnvironmentFolder(path).last_change,
     )
 
 
-def may_change(path: str) -> bool:
-    """Return whether an environment is one to change: not others', nor the assistant's own, which is made anew."""
-    return not is_own_environment(path) and (may_write(Path(path)) or not Path(path).is_dir())
+def is_changeable(path: str) -> bool:
+    """Return whether packages may be changed in an environment: not another user's, nor the assistant's own."""
+    return not is_own_environment(path) and (is_writable(Path(path)) or not Path(path).is_dir())
 
 
-def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:
-    """Return what torch was built for; None without torch, or where that cannot be told."""
+def _installed_backend(site: Site, host: Host, machine: Machine) -> Backend | None:
+    """Return the backend that torch was built for; None without torch, or if that is unknown."""
     if "torch-directml" in site.versions:
         return Backend.DIRECTML
-    built = site.torch_build(host).partition(" ")[0]
+    built = site.read_torch_build(host).partition(" ")[0]
     if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
         return Backend.MPS
     return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
 
 
-def judged_site(site: Site, host: Host, machine: Machine, *, guarded: bool = True) -> tuple[Finding, ...]:
-    """Judge an environment: whether its Python is there, what it holds, what was replaced since it was made.
+def site_findings(site: Site, host: Host, machine: Machine, *, guarded: bool = True) -> tuple[Finding, ...]:
+    """Return what is wrong with an environment: its Python is missing, or its packages are wrong or were replaced.
 
-    Without `guarded` its constraints are not asked: a change writes them anew.
+    Findings about the shell are left out. Without `guarded`, replaced builds are not looked for: a change writes the
+    constraints anew.
     """
     environment = EnvironmentFolder(Path(site.prefix))
     marker = environment.marker
-    if gone := site.missing_python(host):
+    if gone := site.missing_python_finding(host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU
     gpu = not chosen and any(plan.backend is not Backend.CPU for plan in make_plans(machine, load_catalog()).plans)
-    changed = environment.replaced_builds(site, host) if guarded else ()
-    found = (*changed, *findings_of(site, machine, gpu_plan=gpu))
+    changed = environment.find_replaced_builds(site, host) if guarded else ()
+    found = (*changed, *environment_findings(site, machine, gpu_plan=gpu))
     return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
-def looked_into(path: str, state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
-    """Ask an environment's own Python what it holds, and judge that; None for the second where it does not answer.
+def inspect(path: str, state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
+    """Return an environment's summary and site, by what its own Python answers.
 
-    Raises `BadInput` for a folder that is no environment.
+    If that does not answer, the site is None and the summary is made from files. Raises `BadInput` for a folder that is
+    no environment.
     """
-    environment, host, machine = EnvironmentFolder.at(path), tools.host, machine_here(state, tools.host)
-    row, before, site = _row_of(environment), state.survey.of(path), None
+    environment, host, machine = EnvironmentFolder.at(path), tools.host, local_machine(state, tools.host)
+    row, before, site = _unread_summary(environment), state.survey.summary_at(path), None
     row = replace(row, name=before.name, kind=before.kind, of=before.of) if before else row
     try:
         site = Site.ask(environment.path, host)
-        row = _judged(row, site, host, machine)
+        row = _with_contents(row, site, host, machine)
     except BadInput as error:
-        row = _judged(row, Site.read(environment.path, host), host, machine)
+        row = _with_contents(row, Site.read(environment.path, host), host, machine)
         if not row.findings or row.findings[0].key != "environment-without-python":
-            row = replace(row, findings=(unanswered(error), *row.findings))
+            row = replace(row, findings=(no_answer_finding(error), *row.findings))
     stamp = site.stamp if site else environment.stamp
     return replace(row, checked=datetime.now(UTC).isoformat(timespec="seconds"), stamp=stamp), site
 
 
-def unanswered(error: BadInput) -> Finding:
+def no_answer_finding(error: BadInput) -> Finding:
     """Return the finding that an environment's Python does not answer."""
     return Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
 
 
-def machine_here(state: State, host: Host) -> Machine:
-    """Return the machine at hand, whichever recorded one is looked at meanwhile."""
+def local_machine(state: State, host: Host) -> Machine:
+    """Return the machine at hand even while a recorded one is simulated; it is detected if it was not yet."""
     real = state.aside if state.machine else state
     return real.detection.machine if real and real.detection else detect(host).machine
 
 
-def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
-    """Return an environment with its kernel, and what it was planned for, or is as good as."""
+def kernel_and_plan(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
+    """Return an environment with its first kernel, and its plan; without a marker, a plan made up from the summary."""
     kernel, marker = summary.kernels[0], EnvironmentFolder(Path(summary.path)).marker
     if marker:
         return replace(marker.environment, kernel=kernel), marker.plan
@@ -158,24 +153,24 @@ def kernel_of(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
     return made, Plan(backend=summary.backend or Backend.CPU, variant="", torch=summary.torch, python=summary.python)
 
 
-def surveyed(state: State, tools: Tools) -> Surveyed:
-    """Find and judge the environments on this machine; those that the user named before stay in the list.
+def run_survey(state: State, tools: Tools) -> Surveyed:
+    """Find and judge the environments on this machine, also in folders that the user named.
 
-    What a check has found is kept as long as the environment holds the same.
+    The summary of a check is kept if nothing was installed since. A folder that cannot be searched becomes a note.
     """
     tools.sink(Progress(step=Step.DETECT, text=_("Looking for environments")))
-    faults = {folder: fault for folder in state.survey.folders if (fault := _fault(folder))}
+    faults = {folder: fault for folder in state.survey.folders if (fault := _folder_finding(folder))}
     folders = (folder for folder in state.survey.folders if folder not in faults)
-    found = survey(tools.host, machine_here(state, tools.host), folders)
+    found = survey_environments(tools.host, local_machine(state, tools.host), folders)
     rows = []
     for row in found.environments:
-        before = state.survey.of(row.path)
+        before = state.survey.summary_at(row.path)
         same = before and before.checked and before.stamp and before.stamp == EnvironmentFolder(Path(row.path)).stamp
         rows.append(replace(before, kernels=row.kernels, undo=row.undo) if before and same else row)
     return Surveyed(survey=replace(found, environments=tuple(rows), notes=tuple(faults.values())))
 
 
-def _fault(folder: str) -> Finding | None:
+def _folder_finding(folder: str) -> Finding | None:
     """Return what is wrong with a folder that the user named; None for one that can be searched."""
     text: Text = _("{folder} is not a folder.", folder=folder)
     hint: Text = ""
@@ -188,38 +183,38 @@ def _fault(folder: str) -> Finding | None:
     return Finding(key="no-folder", severity=Severity.WARNING, text=text, remedies=remedies)
 
 
-def looked(state: State, tools: Tools) -> Surveyed:
-    """Look into the environment that the user chose, and let it compute where it has torch."""
+def check_picked(state: State, tools: Tools) -> Surveyed:
+    """Read the environment that the user picked; if it has torch and is not the assistant's own, verify it as well."""
     picked = state.environments.picked
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
-    entry, site = looked_into(picked, state, tools)
+    entry, site = inspect(picked, state, tools)
     if site and entry.torch and not entry.own:
         marker = EnvironmentFolder(Path(picked)).marker
         made = replace(marker.environment if marker else Environment(path=picked, python=""), python=site.python)
         device = (entry.backend or Backend.CPU).value
         plan = marker.plan if marker else None
         report = verify.run(made, plan, device=device, sink=tools.sink, cancel=tools.cancel, traceless=True)
-        wrong = tuple(finding for finding in verify.raised(report) if finding.wrong)
+        wrong = tuple(finding for finding in verify.report_findings(report) if finding.wrong)
         entry = replace(entry, findings=(*entry.findings, *wrong), device=report.device if report.usable else "")
     return Surveyed(survey=state.survey.with_summary(replace(entry, size=EnvironmentFolder(Path(entry.path)).size)))
 
 
-def undone(state: State, tools: Tools) -> Surveyed:
-    """Put back what the environment held before its last change."""
+def undo_last_change(state: State, tools: Tools) -> Surveyed:
+    """Put back what the picked environment held before its last change."""
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
     EnvironmentFolder(Path(state.environments.picked)).undo_last_change(tools)
-    return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
+    return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
 
 
-def forgotten(state: State, _tools: Tools) -> Surveyed:
-    """Delete what is kept for undoing the last change of an environment: the change is for good."""
-    EnvironmentFolder(Path(state.environments.picked)).forget_last_change()
-    row = state.survey.of(state.environments.picked)
+def forget_last_change(state: State, _tools: Tools) -> Surveyed:
+    """Delete what is kept for undoing the last change of the picked environment."""
+    EnvironmentFolder(Path(state.environments.picked)).delete_previous_state()
+    row = state.survey.summary_at(state.environments.picked)
     return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
 
 
-def removed(state: State, tools: Tools) -> Surveyed:
-    """Remove an environment that the assistant made."""
+def remove_picked(state: State, tools: Tools) -> Surveyed:
+    """Remove the picked environment, which the assistant made, from the disk and from the list."""
     picked = state.environments.picked
     tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=picked)))
     EnvironmentFolder.named(picked).remove()
@@ -227,58 +222,64 @@ def removed(state: State, tools: Tools) -> Surveyed:
     return Surveyed(survey=replace(state.survey, environments=rows))
 
 
-def compared(state: State, tools: Tools) -> Surveyed:
-    """Work out the change that mends the environment that the user chose, and what it leaves; nothing is changed."""
-    machine = machine_here(state, tools.host)
-    environment, site = looked_into(state.environments.picked, state, tools)
+def work_out_repair(state: State, tools: Tools) -> Surveyed:
+    """Work out a repair of the picked environment, and which findings it leaves; change nothing.
+
+    Raises `BadInput` for the assistant's own environment, and if no change of packages would help.
+    """
+    machine = local_machine(state, tools.host)
+    environment, site = inspect(state.environments.picked, state, tools)
     if environment.own:
         raise BadInput(
             _("This is the assistant's own environment: the next update replaces it."),
             hint=_("Set up an environment of your own; nothing needs to be changed here."),
         )
-    if site is None or not mendable(environment):
+    if site is None or not is_mendable(environment):
         raise BadInput(
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = change_mending(site, environment.findings, machine).work_out(site, tools)
+    difference = mending_change(site, environment.findings, machine).resolve_change(site, tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
             hint=_("Set up a new environment instead."),
         )
-    remains = judged_site(difference.site_after, tools.host, machine, guarded=False)
-    left = set(map(identity, remains))
-    mends = tuple(finding for finding in environment.findings if identity(finding) not in left)
+    remains = site_findings(difference.site_after, tools.host, machine, guarded=False)
+    left = set(map(finding_identity, remains))
+    mends = tuple(finding for finding in environment.findings if finding_identity(finding) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
     return Surveyed(survey=state.survey.with_summary(environment), repair=repair)
 
 
-def repaired(state: State, tools: Tools) -> Surveyed:
-    """Carry out the change that was shown; it counts only once all packages import and what it mends is gone."""
-    repair, machine = required(state.environments.repair), machine_here(state, tools.host)
+def carry_out_repair(state: State, tools: Tools) -> Surveyed:
+    """Carry out the repair that was shown; it is rolled back, raising `WorkFailed`, unless it is proved.
+
+    The versions must be those that were shown, what it was to fix must be gone, and the packages must import.
+    """
+    repair, machine = required(state.environments.repair), local_machine(state, tools.host)
 
     def prove(made: Environment, lock: Lock) -> None:
         site = Site.ask(Path(made.python), tools.host)
         names = {*site.versions, *made.packages}
         if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
-            raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
-        left = set(map(identity, judged_site(site, tools.host, machine, guarded=False)))
-        if stays := [finding for finding in repair.mends if identity(finding) in left]:
-            raise _refused(stays[0].text)
-        for check in _imported(repair.difference, site, lock, tools).wrong:
-            raise _refused(first_line(check.detail))
+            raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
+        left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
+        if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
+            raise _rejection(stays[0].text)
+        for check in _import_moved(repair.difference, site, lock, tools).wrong:
+            raise _rejection(first_line(check.detail))
 
-    repair.difference.make(prove, tools)
-    return Surveyed(survey=state.survey.with_summary(looked_into(state.environments.picked, state, tools)[0]))
+    repair.difference.apply(prove, tools)
+    return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
 
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # PEP 508: a requirement begins with it
 _GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 
-def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
-    """Import the packages that moved, and of those that require one of them what everything else rests on."""
+def _import_moved(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
+    """Import the packages that changed, and torch, NumPy and ONNX Runtime if they require one; return the report."""
     moved = {move.name for move in difference.moves}
     needing = {
         canonicalize_name(package.name)
@@ -305,21 +306,21 @@ def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> R
     )
 
 
-def _refused(reason: object) -> WorkFailed:
+def _rejection(reason: object) -> WorkFailed:
     return WorkFailed(
         _("The change did not mend the environment, so it was rolled back: {reason}.", reason=reason),
         hint=_("Everything is as it was before. Set up a new environment instead."),
     )
 
 
-def mendable(environment: EnvironmentSummary) -> bool:
-    """Return whether anything that is wrong with an environment can be mended by changing its packages."""
+def is_mendable(environment: EnvironmentSummary) -> bool:
+    """Return whether a change of packages may fix a finding of an environment that was read and may be changed."""
     closed = environment.own or environment.others or environment.unread
     return not closed and any(finding.key in _WAYS for finding in environment.findings)
 
 
-def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
-    """Return the change that would mend what is wrong with an environment, as far as changing packages can."""
+def mending_change(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
+    """Return one change that combines those for each finding, in the order of `_WAYS`; other findings are ignored."""
     findings, requires = tuple(findings), dict[str, str]()
     ways = [way(site, finding, machine) for key, way in _WAYS.items() for finding in findings if finding.key == key]
     for line in (line for change in ways for line in change.requires):
@@ -330,13 +331,13 @@ def change_mending(site: Site, findings: Iterable[Finding], machine: Machine) ->
     return ChangeRequest(tuple(requires.values()), tuple(removes), tuple(again), index_url)
 
 
-def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeRequest:
+def _keep_one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeRequest:
     """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again.
 
     What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
     """
     flavours = [name_of(str(line)) for line in finding.evidence]
-    plan = _best_plan(site, machine)
+    plan = _plan_for_new(site, machine)
     planned = set(map(name_of, plan.requirements)) if plan else set()
     stays = next((name for name in flavours if name in planned), None)
     stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
@@ -344,22 +345,22 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeReques
     return ChangeRequest(removes=tuple(name for name in flavours if name != stays), again=(stays,), requires=plugins)
 
 
-def _one_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
+def _reinstall_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Install again the version that has most of its files in place; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
-    return ChangeRequest(requires=(f"{name}=={site.version_in_place(name)}",), again=(name,))
+    return ChangeRequest(requires=(f"{name}=={site.version_with_most_files(name)}",), again=(name,))
 
 
-def _one_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Take what belongs to torch from torch's own index."""
+def _use_torch_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
+    """Require the installed torch and let its family be resolved with it, from torch's own index."""
     versions = site.versions
     beside = [name for name in FAMILY if name in versions]
     return ChangeRequest(requires=(f"torch=={versions['torch']}", *beside))
 
 
-def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> ChangeRequest:
-    """Take the build that a plan for this machine takes; none where the plan needs variables beside the packages."""
-    plan = _best_plan(site, machine)
+def _use_planned_build(site: Site, _finding: Finding, machine: Machine) -> ChangeRequest:
+    """Require what the best plan takes from torch's index; no change if there is no plan, or it sets variables."""
+    plan = _plan_for_new(site, machine)
     if plan is None or plan.env:
         return ChangeRequest()
     lines = [line for line in plan.requirements if carried_by_torch_index(name_of(line))]
@@ -368,15 +369,15 @@ def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> ChangeRequ
     return ChangeRequest(requires=(*lines, *beside), index_url=plan.index_url)
 
 
-def _no_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Remove what cannot load here; ONNX Runtime comes in its plain flavour where none other is there."""
+def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
+    """Remove the packages that the finding lists; plain ONNX Runtime replaces DirectML's if it was the only one."""
     names = tuple(name_of(str(line)) for line in finding.evidence)
-    alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
+    alone = installed_of_clash("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
     return ChangeRequest(removes=names, requires=("onnxruntime",) if alone else ())
 
 
-def _original(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Bring back the versions that the environment's constraints name."""
+def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
+    """Require the versions that the environment's constraints pin, if others are installed."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
     others = tuple(
         pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
@@ -387,22 +388,22 @@ def _original(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest
 
 Way = Callable[[Site, Finding, Machine], ChangeRequest]
 _WAYS: dict[str, Way] = {  # in order: where two name the same package, the first counts
-    "wrong-backend-build-for-gpu": _for_this_gpu,
-    "torch-cpu-build-installed": _for_this_gpu,
-    "build-replaced": _original,
-    "package-installed-twice": _one_version,
-    "directml-on-native-linux": _no_directml,
-    "onnxruntime-packages-conflict": _one_runtime,
-    "torch-torchvision-mismatch": _one_index,
+    "wrong-backend-build-for-gpu": _use_planned_build,
+    "torch-cpu-build-installed": _use_planned_build,
+    "build-replaced": _restore_pins,
+    "package-installed-twice": _reinstall_version,
+    "directml-on-native-linux": _remove_directml,
+    "onnxruntime-packages-conflict": _keep_one_runtime,
+    "torch-torchvision-mismatch": _use_torch_index,
     "numpy2-abi": lambda _site, _finding, _machine: ChangeRequest(requires=("numpy<2",)),
-    # What is required and does not fit is mended by every change (see `ChangeRequest.work_out`).
+    # What is required and does not fit is mended by every change (see `ChangeRequest.resolve_change`).
     "requirement-broken": lambda _site, _finding, _machine: ChangeRequest(),
     "torch-pinned": lambda _site, _finding, _machine: ChangeRequest(),
 }
 
 
-def _best_plan(site: Site, machine: Machine) -> Plan | None:
-    """Return what would be installed into a new environment of the same Python."""
+def _plan_for_new(site: Site, machine: Machine) -> Plan | None:
+    """Return the best plan for a new environment of the same Python; None if planning fails."""
     try:
         return make_plans(machine, load_catalog(), Request(python=site.minor)).choice
     except AssistantError:

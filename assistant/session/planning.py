@@ -25,7 +25,7 @@ from packaging.version import Version
 
 from assistant import addons
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, load_catalog
-from assistant.catalog.bundles import is_recipe, recipe_reader
+from assistant.catalog.bundles import is_recipe, load_recipe_reader
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.host.download import file_name
 from assistant.i18n import Message, Text, _
@@ -42,67 +42,67 @@ from assistant.plan import (
     PlanInputs,
     Target,
     card_name,
+    find_target,
     make_plans,
     nothing_fits,
-    requested,
-    target_of,
+    requested_packages,
 )
 from assistant.privacy import without_credentials
 from assistant.session.state import Planned, State, required
 from assistant.views import plan_title
 
 
-def card_of(state: State) -> str:
-    """Return the GPU that the chosen plan computes on, as people call it; "" for the CPU."""
+def gpu_name(state: State) -> str:
+    """Return the short name of the GPU that the chosen plan computes on; "" for the CPU."""
     return card_name(required(state.detection).machine, required(state.plan).backend)
 
 
-def project_reader() -> Any:  # noqa: ANN401 - the module that is described above
-    """Return what reads projects; raise `WorkFailed` with the extra that is missing."""
+def load_project_reader() -> Any:  # noqa: ANN401 - the module that is described above
+    """Import the add-on module that reads projects (see above); raise `WorkFailed` naming the extra that is missing."""
     return addons.load_from_extra(addons.READERS, "project", extra="projects")
 
 
-def planned(state: State, tools: Tools) -> Planned:
-    """Plan for the machine that was detected, and for the project that the user named, which is read first.
+def plan_setup(state: State, tools: Tools) -> Planned:
+    """Plan for the machine that was detected, and for the project that the request names, which is read first.
 
-    Raises `NothingFits` where no plan does, and `BadInput` for a project that cannot be read.
+    Raises `NothingFits` if there is no plan, and `BadInput` for a project that cannot be read.
     """
     request, project = state.choices.request, None
     if request.project:
-        request, project = project_reader().with_project_of(request, tools.sources.trusted)
+        request, project = load_project_reader().with_project_of(request, tools.sources.trusted)
     case = PlanInputs(required(state.detection).machine, load_catalog(), request)
-    planning = decided(case, tools)
+    planning = plan_request(case, tools)
     if planning.choice is None:
         raise nothing_fits(planning)
     return Planned(planning=planning, project=project)
 
 
-def decided(case: PlanInputs, tools: Tools) -> Planning:
-    """Return the plans for a request: builds that the hardware runs, with which all that is asked for installs.
+def plan_request(case: PlanInputs, tools: Tools) -> Planning:
+    """Return the plans for a request (in `case`): builds that the hardware runs, with which all packages install.
 
-    A resolver is asked only where the request names more than torch's own family. Where nobody can tell whether all
-    packages go together, the plans say so. Raises `Cancelled`, and `BadInput` as the planner does.
+    A resolver is asked only if the request names more than torch's own family, or sources. If that add-on is missing,
+    the plans carry a warning. Raises `Cancelled`, and `BadInput` as the planner does.
     """
     if is_recipe(case.request.bundle):
-        case = case._replace(request=recipe_reader().with_recipe(case.request))
+        case = case._replace(request=load_recipe_reader().with_recipe(case.request))
     planning, request = make_plans(*case), case.request
-    names = {canonicalize_name(need.name) for need in requested(*case)} if planning.choice else set()
+    names = {canonicalize_name(need.name) for need in requested_packages(*case)} if planning.choice else set()
     sources = request.constraints or request.overrides or request.indexes or request.links
     if planning.choice is None or not (names - CORE or sources):
-        return _of_own_index(planning, tools)
+        return _use_user_index(planning, tools)
     try:
         decide = addons.load_from_extra(addons.TASKS, "decide", extra="projects")
     except WorkFailed as error:
-        return unchecked(_of_own_index(planning, tools), error.message)
+        return warn_unchecked(_use_user_index(planning, tools), error.message)
     found: Planning = decide(planning, case, tools)
     return found
 
 
-def _of_own_index(planning: Planning, tools: Tools) -> Planning:
-    """Let plans take torch from the index that the user named, by its local tag: it may hold several builds."""
+def _use_user_index(planning: Planning, tools: Tools) -> Planning:
+    """Return plans that take torch from the index that the user named, by its local tag; unchanged without an index."""
 
     def own(plan: Plan) -> Plan:
-        named = with_torch(plan, f"torch=={plan.torch}+{local_of(plan)}") if has_builds(plan) else plan.requirements
+        named = replace_torch(plan, f"torch=={plan.torch}+{local_tag(plan)}") if has_builds(plan) else plan.requirements
         return replace(plan, index_url=tools.sources.index_url, requirements=named)
 
     if not tools.sources.index_url:
@@ -111,8 +111,8 @@ def _of_own_index(planning: Planning, tools: Tools) -> Planning:
     return replace(planning, plans=plans, choice=plans[0] if plans else None)
 
 
-def unchecked(planning: Planning, reason: Text) -> Planning:
-    """Keep the plans as they are, and say that nobody could tell whether all that is asked for goes with them."""
+def warn_unchecked(planning: Planning, reason: Text) -> Planning:
+    """Return the plans with a warning that it could not be checked, for a reason, whether all packages go together."""
     text = _("It could not be checked whether all packages go together: {reason}", "packages-not-checked")
     warning = text.format(reason=reason)
     plans = tuple(replace(plan, warnings=(*plan.warnings, warning)) for plan in planning.plans)
@@ -124,12 +124,12 @@ def has_builds(plan: Plan) -> bool:
     return plan.variant not in {AMD_INDEX, AMD_NIGHTLY} and not plan.variant.startswith(NIGHTLY)
 
 
-def local_of(plan: Plan) -> str:
-    """Return the local tag of the torch that a plan is for, such as "cu130"; DirectML's computes on the CPU."""
+def local_tag(plan: Plan) -> str:
+    """Return the local tag of the torch that a plan is for, such as "cu130"; DirectML uses the build "cpu"."""
     return "cpu" if plan.backend is Backend.DIRECTML else plan.variant
 
 
-def with_torch(plan: Plan, line: str) -> tuple[str, ...]:
+def replace_torch(plan: Plan, line: str) -> tuple[str, ...]:
     """Return a plan's requirements with another line for torch; its extras stay."""
     exact = rf"torch\g<extras>{line.removeprefix('torch')}"
     return tuple(re.sub(r"^torch(?P<extras>(?:\[[^]]*])?)\s*[=>]=.*$", exact, need) for need in plan.requirements)
@@ -144,8 +144,8 @@ MOST = 12  # chosen: the releases of a year and a half
 AT_ONCE = 4  # chosen: questions to uv at a time
 
 
-class _Place(NamedTuple):
-    """Where torch is looked for, None for the user's own sources, and what to look for: a release and its local tag."""
+class _Candidate(NamedTuple):
+    """A torch to look for at an index (None: the user's own sources): its release, local tag and plan's variant."""
 
     address: str | None
     version: str
@@ -158,31 +158,31 @@ class _Place(NamedTuple):
         return f"torch=={self.version}" + (f"+{self.local}" if self.local else "")
 
 
-def prepare_any(
-    plan: Plan, following: Sequence[Plan], case: PlanInputs, where: str, tools: Tools, card: str = ""
+def prepare_nearest(
+    plan: Plan, others: Sequence[Plan], case: PlanInputs, target: str, tools: Tools, gpu: str = ""
 ) -> Prepared:
-    """Prepare a plan for a target as `prepare` does, or the nearest that stands in for it, whose reasons say so.
+    """Prepare a plan for a target folder as `prepare` does, or the first substitute that resolves, and report that.
 
-    Where every source answers and none has the build, the plans that are `following` have their turn. Raises as
-    `prepare` does, with the failure of the plan itself where nothing stands in; for the CPU that names what could be
-    had all the same.
+    Substitutes are tried only if torch itself cannot be resolved; after them the `others`, worse plans, unless an index
+    was unreachable or the request names a backend. Raises the plan's own failure if nothing resolves; on Linux, for the
+    CPU, one that names PyPI's build as a way out. `gpu` is the name of the GPU, for messages.
     """
     try:
-        return _exact(prepare(plan, where, tools, card), case)
+        return _check_build(prepare(plan, target, tools, gpu), case)
     except Unsolved as error:
-        if not _is_about_torch(error, plan, tools):
+        if not _is_torch_missing(error, plan, tools):
             raise
         failure = error
     silent = isinstance(failure, Unsolved) and failure.unreachable
     key = "index-silent" if silent else "build-not-found"
     reason = Message("{reason}", key=key).format(reason=failure.message)
-    for other in _stand_ins(plan, case, reason, tools, silent=silent):
+    for other in _substitutes(plan, case, reason, tools, silent=silent):
         with suppress(Unsolved):
-            return _reported(prepare(other, where, tools, card), plan, reason, tools)
-    for other in () if silent or case.request.backend else following:
+            return _report_substitute(prepare(other, target, tools, gpu), plan, reason, tools)
+    for other in () if silent or case.request.backend else others:
         instead = replace(other, warnings=(*other.warnings, reason))
         with suppress(WorkFailed):
-            return _reported(prepare_any(instead, (), case, where, tools, card), plan, reason, tools)
+            return _report_substitute(prepare_nearest(instead, (), case, target, tools, gpu), plan, reason, tools)
     if plan.backend is not Backend.CPU or plan.index_url is None or case.machine.os != "linux":
         raise failure
     raise Unsolved(
@@ -197,24 +197,24 @@ def prepare_any(
     )
 
 
-def _reported(prepared: Prepared, plan: Plan, reason: Message, tools: Tools) -> Prepared:
-    """Report that something else stands in for a plan, and why."""
+def _report_substitute(prepared: Prepared, plan: Plan, reason: Message, tools: Tools) -> Prepared:
+    """Report the finding that another plan was prepared in place of `plan`, and why; return it with that finding."""
     text = _("{instead} stands in for {planned}. {reason}", instead=plan_title(prepared.plan), planned=plan_title(plan))
     finding = Finding(key="stands-in", severity=Severity.WARNING, text=text.format(reason=reason))
     tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
     return replace(prepared, findings=(finding, *prepared.findings))
 
 
-def _exact(prepared: Prepared, case: PlanInputs) -> Prepared:
-    """Let a plan name the nightly build that was resolved; refuse another build of torch than the plan is for.
+def _check_build(prepared: Prepared, case: PlanInputs) -> Prepared:
+    """Return what was prepared, a nightly plan pinned to its build; raise `WorkFailed` for another build than planned.
 
-    A folder of wheels may hold one beside PyPI's, and uv takes that for the newer of the two.
+    A find-links folder may hold one beside PyPI's, and uv takes that for the newer of the two.
     """
     plan, version = prepared.plan, Version(prepared.resolution.versions["torch"])
     if plan.variant.startswith(NIGHTLY):
-        lines = with_torch(plan, f"torch=={version}")
+        lines = replace_torch(plan, f"torch=={version}")
         return replace(prepared, plan=replace(plan, torch=version.public, requirements=lines))
-    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+    target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     build = case.catalog.build_of(plan.torch, plan.variant, target.platform) if isinstance(target, Target) else ""
     if plan.index_url is None and version.local and build and version.local != build and has_builds(plan):
         raise WorkFailed(
@@ -224,8 +224,8 @@ def _exact(prepared: Prepared, case: PlanInputs) -> Prepared:
     return prepared
 
 
-def _is_about_torch(error: Unsolved, plan: Plan, tools: Tools) -> bool:
-    """Return whether torch's own index could not be reached, or does not have the torch of a plan."""
+def _is_torch_missing(error: Unsolved, plan: Plan, tools: Tools) -> bool:
+    """Return whether it failed because no source has the plan's torch, or torch's own index was unreachable."""
     if error.only_source:
         return any(need.startswith("torch==") for need in error.only_source)
     if error.unreachable:
@@ -234,55 +234,58 @@ def _is_about_torch(error: Unsolved, plan: Plan, tools: Tools) -> bool:
     return _LACKS_TORCH.search(error.reason) is not None
 
 
-def _stand_ins(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *, silent: bool) -> Iterator[Plan]:
-    """Yield what stands in for a plan, nearest first: its build elsewhere, older ones, PyPI's where it runs here.
+def _substitutes(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *, silent: bool) -> Iterator[Plan]:
+    """Yield plans to try in place of one: its build, then older ones, at its index, then in the user's own sources.
 
-    `reason` says why it cannot be had as it is; a `silent` index is not asked again. uv is asked for torch alone.
+    After each comes the same without companions; PyPI's default build is last, for the CPU and if the user accepts it.
+    `reason` says why the plan itself is unavailable; if it is `silent`, the index is not asked again.
     """
     named = tools.sources.index_url or plan.index_url
-    places = list(_places(plan, case, (None,) if silent or named is None else (named, None)))
+    places = list(_torch_candidates(plan, case, (None,) if silent or named is None else (named, None)))
 
-    def find(place: _Place) -> Package | None:
+    def find(place: _Candidate) -> Package | None:
         bare = replace(plan, index_url=place.address, requirements=(place.line,), constraints=(), overrides=())
         return tools.find_single_package(bare)
 
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         found = list(pool.map(find, places))
     for place, package in zip(places, found, strict=True):
-        if package and (other := _planned_at(place, package, plan, case, reason)):
+        if package and (other := _plan_found(place, package, plan, case, reason)):
             yield other
             yield from _without_companions(other, case)
     if plan.backend is Backend.CPU and case.request.cuda_libraries:
-        for other in _default_builds(plan, case):
+        for other in _default_build_plans(plan, case):
             yield other
             yield from _without_companions(other, case)
 
 
-def _places(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> Iterator[_Place]:
-    """Yield where and as what a plan's torch may be had: its own build first, each release from the newest on."""
-    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+def _torch_candidates(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> Iterator[_Candidate]:
+    """Yield the builds of torch to look for: at each address the plan's variant, from its release down to older ones.
+
+    PyPI's default build counts if it is of the same variant; for CUDA, those of another come last.
+    """
+    target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     if not isinstance(target, Target) or not has_builds(plan):
         return
-    local = local_of(plan)
+    local = local_tag(plan)
     builds = case.catalog.wheels(target.platform, target.tag)
     older = (build.version for build in builds if Version(build.version) <= Version(plan.torch))
     versions = list(dict.fromkeys(older))[:MOST]
     for address in addresses:
         for version in versions:
             if any((build.version, build.variant) == (version, local) for build in builds):
-                yield _Place(address, version, local, plan.variant)
+                yield _Candidate(address, version, local, plan.variant)
             if case.catalog.build_of(version, "pypi", target.platform) == local:
-                yield _Place(address, version, "", plan.variant)
+                yield _Candidate(address, version, "", plan.variant)
     if plan.backend is Backend.CUDA:
         for version in versions:
-            yield _Place(None, version, "", case.catalog.build_of(version, "pypi", target.platform))
+            yield _Candidate(None, version, "", case.catalog.build_of(version, "pypi", target.platform))
 
 
-def _planned_at(place: _Place, package: Package, plan: Plan, case: PlanInputs, reason: Message) -> Plan | None:
-    """Return the plan for the torch that was found, tied to it, its companions to the same build.
+def _plan_found(place: _Candidate, package: Package, plan: Plan, case: PlanInputs, reason: Message) -> Plan | None:
+    """Return the plan for a torch that was found, with it and the companions pinned to that build.
 
-    It has its own reasons, and says why it is this one. None where that torch does not run on this machine, or is of
-    another build.
+    Its reasons say why and where it was found. None if that torch does not run on this machine, or is another build.
     """
     other: Plan | None = plan
     if (place.version, place.variant) != (plan.torch, plan.variant):
@@ -292,9 +295,9 @@ def _planned_at(place: _Place, package: Package, plan: Plan, case: PlanInputs, r
         with suppress(WorkFailed):
             plans = make_plans(case.machine, case.catalog, request).plans
         other = next((one for one in plans if (one.backend, one.variant) == (plan.backend, place.variant)), None)
-    if other is None or not (place.local or Version(package.version).local in {None, local_of(other)}):
+    if other is None or not (place.local or Version(package.version).local in {None, local_tag(other)}):
         return None
-    lines = with_torch(other, place.line)
+    lines = replace_torch(other, place.line)
     if place.address is None and place.local:
         lines = tuple(f"{line}+{place.local}" if name_of(line) in FAMILY and "==" in line else line for line in lines)
     folder = package.url.rpartition("/")[0].removeprefix("file://")
@@ -302,8 +305,8 @@ def _planned_at(place: _Place, package: Package, plan: Plan, case: PlanInputs, r
     return replace(other, index_url=place.address, requirements=lines, reasons=(*other.reasons, reason, found))
 
 
-def _default_builds(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
-    """Yield PyPI's default builds of torch for the CPU, newest first: what can be had anywhere, at several GB."""
+def _default_build_plans(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
+    """Yield CPU plans with PyPI's default builds (several GB), newest first, from the plan's release down."""
     warning = _(
         "This is PyPI's default build: it brings several GB of CUDA libraries and still computes on the CPU.",
         "default-build-brings-cuda",
@@ -313,12 +316,12 @@ def _default_builds(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
     for release in case.catalog.releases:
         allowed = all(need.specifier.contains(release.version) for need in torchs)
         if allowed and Version(release.version) <= Version(plan.torch):
-            lines = with_torch(plan, f"torch=={release.version}")
+            lines = replace_torch(plan, f"torch=={release.version}")
             yield replace(bare, torch=release.version, requirements=lines)
 
 
 def _without_companions(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
-    """Yield a plan without the companions of torch that the user did not pin, where it has any from PyPI.
+    """Yield a plan of no index without torchvision and torchaudio, except pinned ones; nothing if it has none.
 
     PyPI's torchvision does not load beside a torch for the CPU.
     """

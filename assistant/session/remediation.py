@@ -17,13 +17,7 @@ from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
 from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
-from assistant.install import (
-    ChangeRequest,
-    EnvironmentFolder,
-    Site,
-    Tools,
-    Unsolved,
-)
+from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
@@ -33,19 +27,19 @@ from assistant.model.requirement import name_of
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.diagnosis import (
-    diagnosed_lines,
+    add_rule_remedies,
+    explain_unknown,
+    find_causes_and_lines,
     log_report,
+    log_source,
     machine_of_log,
-    places,
-    source_of,
-    unexplained,
-    with_remedies,
-    with_torch,
+    offer_torch_for_kernel,
+    places_in_log,
 )
-from assistant.session.doctor import still_true
-from assistant.session.environments import judged_site, looked_into, may_change
-from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, each_once, required
-from assistant.session.store import whole_log
+from assistant.session.doctor import findings_still_true
+from assistant.session.environments import inspect, is_changeable, site_findings
+from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, required, unique
+from assistant.session.store import read_whole_log
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
@@ -53,30 +47,30 @@ CHECK_LIMIT = 300.0  # chosen: far more than `import torch` takes from a slow di
 _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
 
 
-def causes_found(state: State, tools: Tools) -> Diagnosed:
-    """Find the causes of a pasted log or of the last failure, and remedies for all findings that still hold."""
+def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
+    """Find the causes of a pasted log, else of the last failure, and remedies for all findings that still hold."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine, pasted = required(state.detection).machine, state.pasted
-    text = whole_log(pasted) or "\n".join(map(render, state.failures))
+    text = read_whole_log(pasted) or "\n".join(map(render, state.failures))
     still = state.findings
     if not state.machine:  # what has been mended since is left out; of the setup's environment only its own tasks know
-        still = each_once(still_true(required(state.detection), tools.host), state.raised)
-    findings = with_remedies(still, machine)
+        still = unique(findings_still_true(required(state.detection), tools.host), state.raised)
+    findings = add_rule_remedies(still, machine)
     if not text:
         return Diagnosed(findings=findings, explained=pasted)
     log = read_log(text)
     origin = machine_of_log(log, machine) if pasted.text else machine
-    causes = diagnosed_lines(log, origin)
+    causes = find_causes_and_lines(log, origin)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
     if state.failed_cell and state.environment:
-        diagnoses = with_torch(diagnoses, log, machine)
+        diagnoses = offer_torch_for_kernel(diagnoses, log, machine)
     return Diagnosed(
         findings=findings,
         diagnoses=diagnoses,
-        places=places(log, lines),
+        places=places_in_log(log, lines),
         explained=pasted,
-        source=source_of(log, origin, machine, lines[0] if lines else None),
-        unexplained=Unexplained() if diagnoses else unexplained(log, origin),
+        source=log_source(log, origin, machine, lines[0] if lines else None),
+        unexplained=Unexplained() if diagnoses else explain_unknown(log, origin),
         markdown=log_report(log, origin, diagnoses),
     )
 
@@ -94,8 +88,8 @@ class Fix(NamedTuple):
     offered: bool
 
 
-def fixes(state: State) -> dict[str, Fix]:
-    """Return every fix by its cause's key and its number among the cause's remedies, as in "oom#1".
+def all_fixes(state: State) -> dict[str, Fix]:
+    """Return every fix, also those not offered, by its cause's key and number among its remedies, as in "oom#1".
 
     What helps against findings is for this setup's environment; what helps against a log's cause is for the one that
     the log names.
@@ -106,18 +100,18 @@ def fixes(state: State) -> dict[str, Fix]:
     for cause in causes:
         is_cause = isinstance(cause, Diagnosis)
         environment = of_log if is_cause else state.environment
-        changeable = environment is not None and not state.machine and may_change(environment.path)
+        changeable = environment is not None and not state.machine and is_changeable(environment.path)
         for number, remedy in enumerate(cause.remedies, 1):
-            commands = commands_for(remedy, environment) if environment else None
+            commands = runnable_commands(remedy, environment) if environment else None
             offered = not (is_cause and foreign) if remedy.plan else changeable and commands is not None
             found.setdefault(f"{cause.key}#{number}", Fix(remedy, environment, commands, offered))
     return found
 
 
 def _environment_of_log(state: State) -> Environment | None:
-    """Return the environment that a log names, if it stands here, else this setup's; None for another computer's log.
+    """Return the environment of the Python that a log names, or this setup's if it names none.
 
-    What helps a cell is for its kernel's environment, whatever paths the cell printed.
+    None for another computer's log, and if that Python is not in an environment here. A cell's is always the setup's.
     """
     source, own = state.diagnosed.source, state.environment
     python = Path(source.interpreter.path)
@@ -133,40 +127,40 @@ def _environment_of_log(state: State) -> Environment | None:
     )
 
 
-def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
+def runnable_commands(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
     """Return a remedy's commands as argument lists, `python` being the environment's; None if one cannot be run so.
 
-    No shell reads them: what needs one, another user's rights or another program is for the user to do.
+    No shell reads them. Variables need a kernel to be set in; a remedy without commands and variables gives None, too.
     """
-    found = [_words(command, environment.python) for command in remedy.commands]
+    found = [_split_command(command, environment.python) for command in remedy.commands]
     settable = bool(environment.kernel) and not any(value.startswith("/path/") for value in remedy.env.values())
     if None in found or (remedy.env and not settable) or not (found or remedy.env):
         return None
     return tuple(words for words in found if words)
 
 
-def mended(state: State, tools: Tools) -> Mended:
-    """Apply the remedy that the user chose, and judge the environment anew.
+def apply_chosen_fix(state: State, tools: Tools) -> Mended:
+    """Apply the fix that the user chose (`State.way`), and find anew what is wrong with the setup's environment.
 
     Raises `BadInput` where the remedy cannot be applied here, and `WorkFailed` where one of its commands fails.
     """
-    fix = fixes(state).get(state.way)
+    fix = all_fixes(state).get(state.way)
     if fix and fix.environment is None and state.diagnosed.source.elsewhere:
         raise BadInput(_("This log comes from another system."), hint=_("Copy the commands and run them there."))
     if fix is None or not fix.offered or fix.remedy.plan or fix.environment is None:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
     environment, machine = fix.environment, required(state.detection).machine
-    outcome = _apply(fix, environment, tools)
+    outcome = _run_fix(fix, environment, tools)
     raised = None
     if environment == state.environment:
         with suppress(BadInput):  # its Python does not answer
-            raised = judged_site(Site.ask(Path(environment.python), tools.host), tools.host, machine, guarded=False)
-    listed = looked_into(environment.path, state, tools)[0] if state.survey.of(environment.path) else None
+            raised = site_findings(Site.ask(Path(environment.python), tools.host), tools.host, machine, guarded=False)
+    listed = inspect(environment.path, state, tools)[0] if state.survey.summary_at(environment.path) else None
     return Mended(way=state.way, outcome=outcome, text=fix.remedy.text, raised=raised, summary=listed)
 
 
-def _apply(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
-    """Run a fix's commands, set its variables in the environment's kernel, then run its check."""
+def _run_fix(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
+    """Run a fix's commands, set its kernel's variables, and run its check; raise `WorkFailed` if a command fails."""
     remedy, commands = fix.remedy, fix.commands or ()
     variables = {**tools.sources.environment, **remedy.env}  # uv reads from them where packages come from
     cleaned = Lines(Policy.USABLE)
@@ -179,7 +173,7 @@ def _apply(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
         return stream(words, log, cancel=tools.cancel, environment=variables, limit=limit)
 
     changes = tuple(takewhile(lambda words: words[1:2] == ("pip",) and words[2] != "check", commands))
-    changed = bool(changes) and _changed(changes, environment, tools)
+    changed = bool(changes) and _change_packages(changes, environment, tools)
     for words in commands[len(changes) :] if changed else commands:
         tools.sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=command_line(words))))
         if code := run(words, LIMIT):
@@ -187,23 +181,26 @@ def _apply(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
         EnvironmentFolder(Path(environment.path)).set_kernel_variables(environment.kernel, remedy.env)
-    checks = [_words(check, environment.python) for check in remedy.check]
+    checks = [_split_command(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Checking")))
     return Outcome.FIXED if all(run(words, CHECK_LIMIT) == 0 for words in checks if words) else Outcome.NOT_FIXED
 
 
-def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
-    """Change packages as commands ask for, all or none, so that it can be undone; False where that cannot be done."""
+def _change_packages(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
+    """Make the change of packages that commands ask for, so that it can be undone, and return True.
+
+    Returns False, nothing changed, if that cannot be done; raises `Unsolved` if the commands must not be run either.
+    """
     try:
         site = Site.ask(Path(environment.python), tools.host)
-        change = change_of(commands, site)
+        change = requested_change(commands, site)
         if change is None:
             return False
-        difference = change.work_out(site, tools, all_else=False)
+        difference = change.resolve_change(site, tools, all_else=False)
         if difference.moves:
-            difference.make(lambda _made, _lock: None, tools)
+            difference.apply(lambda _made, _lock: None, tools)
         lines = [move.words for move in difference.moves]
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and (error.only_source or len(commands) > 1):
@@ -214,8 +211,8 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
     return change is not None
 
 
-def change_of(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
-    """Return the change of packages that commands ask for; None where one also says how it is to be made."""
+def requested_change(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
+    """Return the change that commands of `_split_command` ask for; None if one has options other than --upgrade."""
     removes, requires, versions = dict[str, str](), dict[str, str](), site.versions
     for _uv, _pip, verb, _option, _python, *rest in commands:
         words = [word for word in rest if word != "--upgrade"]
@@ -231,8 +228,8 @@ def change_of(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
     return ChangeRequest(tuple(requires.values()), tuple(name for name in removes if name not in requires), again)
 
 
-def _words(command: str, python: str) -> Words | None:
-    """Split a command as a shell does; None where it needs a shell, or a program that is not run here.
+def _split_command(command: str, python: str) -> Words | None:
+    """Return a command's arguments, pip's as uv's; None if it needs a shell, or is not of pip, `python -c` or `test`.
 
     python -m pip uninstall -y torch    becomes    uv pip uninstall --python /env/bin/python torch
     """
@@ -264,7 +261,7 @@ def _words(command: str, python: str) -> Words | None:
             return None
 
 
-def is_current(state: State) -> bool:
+def is_diagnosis_current(state: State) -> bool:
     """Return whether the diagnoses are of what the user sees: the text in the box, or, without any, what failed."""
     if state.edited or state.diagnosed.explained != state.pasted:
         return False
@@ -272,7 +269,7 @@ def is_current(state: State) -> bool:
 
 
 def headline(cause: Diagnosis, source: Source) -> Message:
-    """Return what is wrong in one sentence that begins with the user's own machine and program."""
+    """Return a cause in words, with the program and the GPU if they are known; only a sure one says the GPU is fine."""
     rule = load_rules().by_key.get(cause.key) if cause.sure else None
     said = None
     if rule and rule.asks and source.program:  # what the user's program did tells more than the cause's title
@@ -284,11 +281,11 @@ def headline(cause: Diagnosis, source: Source) -> Message:
         text = _("The {gpu} of that computer is fine.") if source.elsewhere else _("Your {gpu} is fine.")
         title = _("{program}: {cause}").format(program=source.program, cause=cause.title)
         return sentences((text.format(gpu=source.gpu), said or (title if source.program else cause.title)))
-    return said or _placed(cause, source)
+    return said or _cause_with_place(cause, source)
 
 
-def _placed(cause: Diagnosis, source: Source) -> Message:
-    """Return a cause with the program and the computer that it was met on, as far as they are known."""
+def _cause_with_place(cause: Diagnosis, source: Source) -> Message:
+    """Return a cause's title after the program and the computer that the log comes from, as far as they are known."""
     where = ", ".join(filter(None, (source.gpu, source.system)))
     named, unnamed = _("{program}: {cause}"), Message("{cause}")
     if where and source.elsewhere:
@@ -302,22 +299,23 @@ def _placed(cause: Diagnosis, source: Source) -> Message:
     return text.format(where=where, gpu=source.gpu, program=source.program, cause=cause.title)
 
 
-def best(state: State) -> str:
-    """Name the fix to begin with, "" for none: the likeliest cause's first that can be applied and was not tried yet.
+def best_fix_name(state: State) -> str:
+    """Return the name of the fix to begin with: the likeliest cause's first that is offered and was not tried; else "".
 
-    Without a cause it is a finding's. What a fix has mended already is offered no other.
+    Without a cause, and without a pasted log, it is one for a finding. A cause that a fix has solved gets no other.
     """
-    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if is_current(state) else []
+    keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if is_diagnosis_current(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
     fixed = {name.partition("#")[0] for name, done in state.mended.items() if done.outcome is Outcome.FIXED}
-    able = [name for name, fix in fixes(state).items() if fix.offered and name not in state.mended]
+    able = [name for name, fix in all_fixes(state).items() if fix.offered and name not in state.mended]
     return next((name for key in keys if key not in fixed for name in able if name.partition("#")[0] == key), "")
 
 
-def folder_of(fix: Fix, state: State) -> str:
-    """Return the folder that a fix's plan is for: the environment that the log names, if it stands here and fits.
+def fix_folder(fix: Fix, state: State) -> str:
+    """Return the existing environment to install a fix's plan into; "" for a new one, or if the fix has no plan.
 
-    It fits with the plan's Python, which its folder of packages names, as in `lib/python3.12`; "" for a new one.
+    It must not be the assistant's own or the setup's, unless a cell failed, and must have the plan's Python, as its
+    folder `lib/python3.12` tells.
     """
     plan, environment = fix.remedy.plan, fix.environment
     if plan is None or environment is None or is_own_environment(environment.path):
@@ -335,17 +333,16 @@ class Help(NamedTuple):
     others: dict[str, Fix] = {}
 
 
-def help_with(state: State) -> Help:
-    """Return what helps against the likeliest cause of what the user sees; first the fix that the button applies.
+def help_for_first_cause(state: State) -> Help:
+    """Return the fixes for the likeliest cause of what the user sees, those tried left out; the button's comes first.
 
-    How the program that the log names is to be started is shown apart, where that belongs to another fix than the
-    first; a fix that says nothing else is then left out.
+    Launches of other fixes than the first are listed apart; a fix that says nothing else is then left out.
     """
-    if not is_current(state) or not state.diagnosed.diagnoses:
+    if not is_diagnosis_current(state) or not state.diagnosed.diagnoses:
         return Help()
-    cause, every = state.diagnosed.diagnoses[0], fixes(state)
+    cause, every = state.diagnosed.diagnoses[0], all_fixes(state)
     names = [f"{cause.key}#{number}" for number, _remedy in enumerate(cause.remedies, 1)]
-    first = best(state) or next(iter(names), "")
+    first = best_fix_name(state) or next(iter(names), "")
     rest = {name: every[name] for name in names if name != first}
     starts = rest.values() if state.diagnosed.source.program else ()
     launches = tuple(launch for fix in starts for launch in fix.remedy.launch)

@@ -18,6 +18,7 @@ from assistant.install import Sources, Tools, Unsolved
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, FindingRaised, Sink
 from assistant.model.record import replace
+from assistant.session import environments, steps
 from assistant.session.actions import (
     Abandoned,
     Action,
@@ -30,51 +31,49 @@ from assistant.session.actions import (
     Reported,
     Stop,
     blockers,
-    following,
+    next_automatic_task,
     reduce,
 )
-from assistant.session.doctor import still_true
-from assistant.session.environments import compared, forgotten, looked, removed, repaired, surveyed, undone
-from assistant.session.planning import planned
-from assistant.session.remediation import causes_found, mended
+from assistant.session.doctor import findings_still_true
+from assistant.session.planning import plan_setup
+from assistant.session.remediation import apply_chosen_fix, diagnose_setup
 from assistant.session.state import Extra, Installed, Page, Result, State, Task, Verified
-from assistant.session.steps import added, detected, installed, prepared, verified, write_files
 from assistant.session.store import Saved, Store
 
 YIELD_SECONDS = 0.005  # lets the callback that started the work return first; both would share one interpreter lock
 
 
-def _addon_ran(state: State, tools: Tools) -> Extra:
-    """Have an add-on work on its record: `task(value, tools)` returns the record with what was found."""
+def run_addon(state: State, tools: Tools) -> Extra:
+    """Run the add-on's `task(value, tools)` on its record, and return the record that it returns."""
     task = addons.load(addons.TASKS, state.addon)
     return Extra(value=task(state.extras[state.addon].value, tools))
 
 
 TASKS: dict[Task, Callable[[State, Tools], Result]] = {
-    Task.DETECT: detected,
-    Task.PLAN: planned,
-    Task.PREPARE: prepared,
-    Task.INSTALL: installed,
-    Task.VERIFY: verified,
-    Task.DIAGNOSE: causes_found,
-    Task.MEND: mended,
-    Task.EXPORT: write_files,
-    Task.ADDON: _addon_ran,
-    Task.ADD: added,
-    Task.SURVEY: surveyed,
-    Task.CHECK: looked,
-    Task.COMPARE: compared,
-    Task.REPAIR: repaired,
-    Task.UNDO: undone,
-    Task.FORGET: forgotten,
-    Task.REMOVE: removed,
+    Task.DETECT: steps.detect_machine,
+    Task.PLAN: plan_setup,
+    Task.PREPARE: steps.prepare_plan,
+    Task.INSTALL: steps.install_prepared,
+    Task.VERIFY: steps.verify_environment,
+    Task.DIAGNOSE: diagnose_setup,
+    Task.MEND: apply_chosen_fix,
+    Task.EXPORT: steps.write_export,
+    Task.ADDON: run_addon,
+    Task.ADD: steps.add_packages,
+    Task.SURVEY: environments.run_survey,
+    Task.CHECK: environments.check_picked,
+    Task.COMPARE: environments.work_out_repair,
+    Task.REPAIR: environments.carry_out_repair,
+    Task.UNDO: environments.undo_last_change,
+    Task.FORGET: environments.forget_last_change,
+    Task.REMOVE: environments.remove_picked,
 }
 # What writes; any other task is left to itself when it is cancelled.
 TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
 
 
-def perform(task: Task, state: State, tools: Tools) -> Finished:
-    """Do a task; after one that may have mended something on this machine, look again at what detection had found.
+def perform_task(task: Task, state: State, tools: Tools) -> Finished:
+    """Run a task; after one that may have fixed something, check which findings of detection are still true.
 
     Raises what the task raises, an `AssistantError` for anything that a user can meet.
     """
@@ -84,12 +83,12 @@ def perform(task: Task, state: State, tools: Tools) -> Finished:
     if task in {Task.INSTALL, Task.VERIFY, Task.MEND} and state.detection and state.detection.findings:
         report = result.report if isinstance(result, Verified) else None
         report = result.proof if isinstance(result, Installed) else report
-        found = still_true(state.detection, tools.host, passed=report is not None and report.passed)
+        found = findings_still_true(state.detection, tools.host, passed=report is not None and report.passed)
     return Finished(task=task, result=result, seconds=time.monotonic() - begun, detected=found)
 
 
-def failed(task: Task, error: AssistantError) -> Failed:
-    """Return how a task ended that raised an error."""
+def failure_action(task: Task, error: AssistantError) -> Failed:
+    """Return the action that ends a task which raised an error."""
     address = error.address if isinstance(error, Unsolved) else ""
     return Failed(
         step=task.step, message=error.message, hint=error.hint, exit_code=error.exit_code, unreachable=address
@@ -153,23 +152,23 @@ class Session:
         self._changed = threading.Condition(self._lock)
 
     def wait(self, seen: State, seconds: float) -> State:
-        """Return the state as soon as it is another than the one that was `seen`, after some seconds in any case."""
+        """Wait until the state is not `seen` any more, or for some seconds; return the state."""
         with self._changed:
             self._changed.wait_for(lambda: self.state is not seen, seconds)
             return self.state
 
     def dispatch(self, action: Action) -> None:
-        """Apply an action; a `Begin` that is accepted starts its task, and one that only reads may be given up then."""
+        """Apply an action; a `Begin` starts its task unless blocked, and a choice abandons a task that only reads."""
         self._apply(action)
 
     def _apply(self, action: Action, reporter: CancelToken | None = None) -> None:
-        """Apply an action; what a task reports, whose token is `reporter`, counts only while the task is at hand."""
+        """Apply an action; one of a task, whose token is `reporter`, is ignored once the task was abandoned."""
         with self._lock:
             if reporter not in {None, self._cancel}:
                 return
             old = new = self.state
-            if _gives_up(old, action):
-                self._leave()
+            if _is_given_up(old, action):
+                self._abandon_running()
                 new = reduce(new, Abandoned())
             if isinstance(action, Answer) and old.question:
                 self._answers.put(action.yes)
@@ -181,7 +180,7 @@ class Session:
                 self._changed.notify_all()
         if started and isinstance(action, Begin):
             self._start(action.task, self._cancel)
-        elif self._guided and new is not old and (task := following(new)):
+        elif self._guided and new is not old and (task := next_automatic_task(new)):
             self.begin(task)
 
     def begin(self, task: Task) -> None:
@@ -189,25 +188,25 @@ class Session:
         self.dispatch(Begin(task=task))
 
     def cancel(self) -> None:
-        """Ask the running task to stop; one that writes nothing is over at once, whatever it waits for."""
+        """Ask the running task to stop; one that writes nothing counts as failed at once, whatever it waits for."""
         with self._lock:
             cancel, task = self._cancel, self.state.running
             cancel.set()
             self.dispatch(Stop())
             if task and task not in TAKE_BACK:
-                self._leave()
+                self._abandon_running()
                 try:
                     cancel.check()
                 except Cancelled as error:
-                    self.dispatch(failed(task, error))
+                    self.dispatch(failure_action(task, error))
 
-    def _leave(self) -> None:
-        """Stop the running task, and listen no more to what it still reports."""
+    def _abandon_running(self) -> None:
+        """Ask the running task to stop, and ignore what it still reports."""
         self._cancel.set()
         self._cancel = CancelToken()
 
     def saved(self) -> Saved | None:
-        """Return the setup that was saved last, here or in another window."""
+        """Read the setup that was saved last, here or in another window; None if there is none."""
         return self._store.read() if self._store else None
 
     def drop(self) -> None:
@@ -217,24 +216,24 @@ class Session:
             self._store.drop()
 
     def aside(self, work: Callable[[], object]) -> None:
-        """Do some short work beside the tasks, without making the caller wait."""
+        """Run some short work in the background, beside the tasks."""
         self._runner.start(work)
 
     def _start(self, task: Task, cancel: CancelToken) -> None:
-        """Do a task where the runner does its work; its events and its end are applied as actions."""
+        """Start a task on the runner; its events and its end are applied as actions, and the state is saved."""
 
         def work() -> None:
             def report(event: Event) -> None:
                 self._apply(Reported(events=(event,)), cancel)
 
             self._save(task, report)
-            self._apply(self._end_of(task, report, cancel), cancel)
+            self._apply(self._run_task(task, report, cancel), cancel)
             self._save(task, lambda event: self._apply(Reported(events=(event,))))
 
         self._runner.start(work)
 
-    def _end_of(self, task: Task, emit: Sink, cancel: CancelToken) -> Finished | Failed:
-        """Do a task to its end; a failure of any kind becomes a sentence, never a lost exception."""
+    def _run_task(self, task: Task, emit: Sink, cancel: CancelToken) -> Finished | Failed:
+        """Run a task to its end, and return that; any exception becomes a `Failed`. Questions wait for an `Answer`."""
 
         def ask(question: Message) -> bool:
             cancel.check()  # one that was given up asks nothing: the answer would be another task's
@@ -251,17 +250,17 @@ class Session:
             emit(self._store.logged(event) if self._store else event)
 
         try:
-            return perform(task, self.state, Tools(self._host, self._sources, sink, cancel, ask))
+            return perform_task(task, self.state, Tools(self._host, self._sources, sink, cancel, ask))
         except AssistantError as error:
-            return failed(task, error)
+            return failure_action(task, error)
         except Exception as error:  # noqa: BLE001 - the shell must hear of it, whatever it is
             message = _("This step failed unexpectedly: {kind}: {reason}", kind=type(error).__name__, reason=error)
             return Failed(step=task.step, message=message, hint=_("Please report this with the log file."))
 
     def _save(self, task: Task, tell: Sink) -> None:
-        """Save the state, also before a task in case it never ends; where that fails, tell what will be lost.
+        """Save the state, also before a task in case it never ends; send `tell` a finding if that fails.
 
-        Detection alone does not replace a saved setup, nor does what goes on by itself replace one that was installed.
+        Not saved are detection and tasks about environments, nor automatic plans over a saved setup that was installed.
         """
         if self._store is None or task is Task.DETECT or task.is_about_environments:
             return
@@ -272,8 +271,8 @@ class Session:
             tell(FindingRaised(step=task.step, finding=fault))
 
 
-def _gives_up(state: State, action: Action) -> bool:
-    """Return whether a running task is given up: one that only reads, for a choice or to find what is wrong."""
+def _is_given_up(state: State, action: Action) -> bool:
+    """Return whether an action abandons the running task: one that only reads, for a choice or to begin a diagnosis."""
     if state.running is None or not state.running.only_reads:
         return False
     if isinstance(action, Begin) and action.task.page is Page.WRONG:

@@ -286,14 +286,14 @@ class Environments(Record, frozen=True):
     status: StepStatus = StepStatus()
 
 
-def identity(finding: Finding) -> tuple[str, str]:
-    """Return what two findings that say the same have in common."""
+def finding_identity(finding: Finding) -> tuple[str, str]:
+    """Return a finding's key and text, by which it counts as equal to another."""
     return finding.key, str(finding.text)
 
 
-def each_once(*groups: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings of several groups; what is said already is not said again."""
-    return tuple({identity(finding): finding for group in groups for finding in group}.values())
+def unique(*groups: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of several groups, one for each key and text: in the first's place, the last one."""
+    return tuple({finding_identity(finding): finding for group in groups for finding in group}.values())
 
 
 class State(Record, frozen=True):
@@ -351,7 +351,7 @@ class State(Record, frozen=True):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is worth knowing of the machine and of the setup's environment; nothing is said twice."""
-        return each_once(self.detection.findings if self.detection else (), self.raised, self.reported)
+        return unique(self.detection.findings if self.detection else (), self.raised, self.reported)
 
     @property
     def planning(self) -> Planning | None:
@@ -428,7 +428,7 @@ class State(Record, frozen=True):
 
     @property
     def failures(self) -> list[Text]:
-        """What there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
+        """What there is to diagnose: messages of failed steps, with any the log, then the details of failed checks."""
         steps = {step: status for step, status in self.statuses.items() if step is not Step.DIAGNOSE}
         messages = [status.message for status in steps.values() if status.phase is Phase.FAILED]
         checks = self.report.checks if self.report else ()

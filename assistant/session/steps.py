@@ -18,15 +18,7 @@ from assistant.host.files import is_own_environment
 from assistant.host.lock import Lock
 from assistant.host.recording import private_names_here
 from assistant.i18n import Message, _, first_line, map_texts, sentences
-from assistant.install import (
-    EnvironmentFolder,
-    Prepared,
-    Resolution,
-    Site,
-    Tools,
-    Unsolved,
-    prepare,
-)
+from assistant.install import EnvironmentFolder, Prepared, Resolution, Site, Tools, Unsolved, prepare
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
@@ -37,18 +29,10 @@ from assistant.model.record import replace
 from assistant.model.report import Environment, Report, check_title
 from assistant.model.requirement import check_requirement, name_of
 from assistant.plan import PlanInputs
-from assistant.session.doctor import findings_of, judged, mixed_packages
-from assistant.session.environments import judged_site, unanswered
-from assistant.session.planning import card_of, prepare_any
-from assistant.session.state import (
-    Adding,
-    Detected,
-    Exported,
-    Installed,
-    State,
-    Verified,
-    required,
-)
+from assistant.session.doctor import environment_findings, machine_findings, package_findings
+from assistant.session.environments import no_answer_finding, site_findings
+from assistant.session.planning import gpu_name, prepare_nearest
+from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -59,34 +43,34 @@ TITLES: Mapping[Part, Message] = {
 }
 
 
-def detected(state: State, tools: Tools) -> Detected:
-    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
+def detect_machine(state: State, tools: Tools) -> Detected:
+    """Detect a machine, or the simulated one, with its findings; on the one at hand also find the interpreters."""
     if not state.machine:
-        tools.sources.warm_up()
+        tools.sources.start_reading_settings()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
     if state.failed_cell and state.environment:
-        found = as_kernel_has_it(found, state.environment, tools)
-    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
-    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
+        found = with_kernel_packages(found, state.environment, tools)
+    found = replace(found, findings=tuple(each for each in machine_findings(found) if each.severity is not Severity.OK))
+    return Detected(detection=found, pythons={} if state.machine else find_interpreters(tools.host))
 
 
-def as_kernel_has_it(found: Detection, kernel: Environment, tools: Tools) -> Detection:
-    """Return what was detected with the packages that another kernel has, and tell what is wrong with those."""
+def with_kernel_packages(found: Detection, kernel: Environment, tools: Tools) -> Detection:
+    """Return a detection with another kernel's packages and Python, unchanged if that fails; report what is wrong."""
     try:
         site = Site.ask(Path(kernel.python), tools.host)
     except BadInput as error:
-        tools.sink(FindingRaised(step=Step.DETECT, finding=unanswered(error)))
+        tools.sink(FindingRaised(step=Step.DETECT, finding=no_answer_finding(error)))
         return found
     machine = replace(found.machine, packages=site.versions, python=site.version)
-    for finding in () if is_own_environment(kernel.path) else judged_site(site, tools.host, machine):
+    for finding in () if is_own_environment(kernel.path) else site_findings(site, tools.host, machine):
         tools.sink(FindingRaised(step=Step.DETECT, finding=finding))
     return replace(found, machine=machine)
 
 
-def interpreters(host: Host) -> dict[str, str]:
-    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
+def find_interpreters(host: Host) -> dict[str, str]:
+    """Return the Python of this "kernel" and of its Jupyter "server", "" if unknown.
 
-    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
+    "ours" is "yes" if the kernel runs in the environment that start.py made for the assistant itself, else "".
     """
     own, server = host.facts("platform"), host.facts("server")
     return {
@@ -96,45 +80,45 @@ def interpreters(host: Host) -> dict[str, str]:
     }
 
 
-def kernel_is_ours(state: State) -> bool:
-    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
+def is_kernel_ours(state: State) -> bool:
+    """Return whether this kernel runs in the assistant's own environment, where nothing else may be installed."""
     return state.detected is not None and bool(state.detected.pythons.get("ours"))
 
 
-def prepared(state: State, tools: Tools) -> Prepared:
-    """Resolve the packages, and judge the environment as it would be after the installation."""
+def prepare_plan(state: State, tools: Tools) -> Prepared:
+    """Resolve the chosen plan or the nearest possible, and report packages that would not go together afterwards."""
     plan = required(state.plan)
     case = PlanInputs(required(state.detection).machine, load_catalog(), state.choices.request)
     plans = state.planning.plans if state.planning else ()
-    ready = prepare_any(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, card_of(state))
+    ready = prepare_nearest(plan, plans[state.choices.plan + 1 :], case, state.choices.target, tools, gpu_name(state))
     if ready.site is None:
         return ready
     after = {**ready.site.versions, **ready.resolution.versions}
     gpu = plan.backend is not Backend.CPU
-    mixed = mixed_packages(after, ready.site.version, required(state.detection).machine, gpu_plan=gpu)
+    mixed = package_findings(after, ready.site.version, required(state.detection).machine, gpu_plan=gpu)
     for finding in mixed:
         tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
     return replace(ready, findings=(*mixed, *ready.findings))
 
 
-def installed(state: State, tools: Tools) -> Installed:
+def install_prepared(state: State, tools: Tools) -> Installed:
     """Install what was prepared."""
     return _install(required(state.preview), state, tools, keep=state.choices.keep)
 
 
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
-    """Install what was prepared, verified before it counts; judge an environment that was there before anew."""
+    """Install what was prepared, verified before it is committed, and report what is wrong with the environment."""
     proofs: list[Report] = []
-    made = prepared.install(lambda made, lock: proofs.append(_prove(prepared, made, lock, tools, keep=keep)), tools)
-    _judge(made, replace(state, preview=prepared), tools)
+    made = prepared.install(lambda made, lock: proofs.append(_verify(prepared, made, lock, tools, keep=keep)), tools)
+    _report_findings(made, replace(state, preview=prepared), tools)
     return Installed(environment=made, proof=(*proofs, None)[0])
 
 
-def _prove(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
-    """Verify what is being installed, before it is committed; with `keep`, an environment that fails is kept, too.
+def _verify(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
+    """Verify what is being installed, before it is committed; if it fails, `keep` or else the user's yes keeps it.
 
-    The report names the place that the environment goes to, not the folder in which it was built. Raises `WorkFailed`
-    where it fails and nobody wants to keep it.
+    The report's paths are of the final folder, not of the one in which it was built. Raises `WorkFailed` if it is not
+    kept.
     """
     in_place = made.path == prepared.target
     report = verify.run(made, prepared.plan, sink=tools.sink, cancel=tools.cancel, traceless=in_place, lock=lock)
@@ -150,12 +134,12 @@ def _prove(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
     names = tuple(Message("“{check}”").format(check=check_title(check.key)) for check in report.wrong)
     question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
     if not (report.usable or keep or tools.ask(question.format(device=report.device, checks=names))):
-        raise _refused(report, names)
+        raise _verification_failure(report, names)
     return report
 
 
-def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
-    """Say what failed: where that is only what was asked for beside torch, what is wrong with it and what it wants."""
+def _verification_failure(report: Report, names: tuple[Message, ...]) -> WorkFailed:
+    """Return the error for a failed verification; if only packages beside torch failed, it says why, and what helps."""
     if len(report.unusable) < len(report.wrong):
         return WorkFailed(
             _(
@@ -165,7 +149,9 @@ def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
             ),
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
-    remedies = dict.fromkeys(text for check in report.wrong for text in verify.lacking_in_system(check, report.device))
+    remedies = dict.fromkeys(
+        text for check in report.wrong for text in verify.missing_system_parts(check, report.device)
+    )
     another = _("Ask for another version or build, leave it out, or keep the installation anyway.", option="--keep")
     return WorkFailed(
         _(
@@ -182,8 +168,8 @@ _BETWEEN = re.compile(r"(?<![\s,<>=!~;@\[])[\s,]+(?![\s,]*[<>=!~;@\[])(?![^\[]*\
 _INSTALLER = re.compile(r"^\s*[!%]*(?:pip3?|python3?|py|uv)\s(?:.*\s)?install\s+")
 
 
-def requirements_of(text: str) -> tuple[str, ...]:
-    """Split what a person types into requirements: at spaces and commas, with `pip install` before them or without.
+def split_requirements(text: str) -> tuple[str, ...]:
+    """Split what a person types into requirements, at spaces and commas; a leading `pip install` is dropped.
 
     "%pip install seaborn, pandas >= 2, <3" is "seaborn" and "pandas>=2,<3". What is no requirement stays as it is.
     """
@@ -191,20 +177,20 @@ def requirements_of(text: str) -> tuple[str, ...]:
     return tuple(re.sub(r"\s+", "", word) for word in words if word)
 
 
-def added(state: State, tools: Tools) -> Adding:
-    """Work out what adding would change; where that has been shown, do it, verified, or leave all as it was.
+def add_packages(state: State, tools: Tools) -> Adding:
+    """Work out what adding packages (`State.adding`) would change; if that was done already, install it, verified.
 
-    Raises `BadInput` for what is no requirement, and `WorkFailed` where a package does not go with what is held.
+    Raises `BadInput` for what is no requirement, and `WorkFailed` if a package does not go with the pinned ones.
     """
     wish = required(state.adding)
     if wish.prepared is None or wish.installed:
-        prepared = _worked_out(wish.requirements, state, tools)
+        prepared = _prepare_addition(wish.requirements, state, tools)
         return Adding(requirements=wish.requirements, prepared=prepared)
     return replace(wish, installed=_install(wish.prepared, state, tools, keep=False))
 
 
-def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
-    """Resolve the packages together with the plan's own, the builds that use the accelerator held as they are."""
+def _prepare_addition(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
+    """Resolve packages together with the plan's, builds for the accelerator pinned; the new plan asks for them, too."""
     asked = {name_of(check_requirement(line)) for line in requirements}
     made, plan = required(state.environment), required(state.plan)
     site = Site.ask(Path(made.python), tools.host)
@@ -216,7 +202,7 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
         plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *others, *requirements)
     )
     try:
-        prepared = prepare(whole, made.path, tools, card_of(state))
+        prepared = prepare(whole, made.path, tools, gpu_name(state))
     except Unsolved as error:
         if error.unreachable or error.only_source:
             raise
@@ -234,7 +220,7 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
 
 
 def _refuse_replacing(requirements: tuple[str, ...], site: Site, plan: Plan) -> None:
-    """Raise `WorkFailed` for a requirement that what is held does not meet."""
+    """Raise `WorkFailed` for a requirement that the pinned version of its package does not meet."""
     for need in map(Requirement, requirements):
         name = canonicalize_name(need.name)
         version = site.pinned.get(name)
@@ -251,29 +237,29 @@ def _refuse_replacing(requirements: tuple[str, ...], site: Site, plan: Plan) -> 
             )
 
 
-def verified(state: State, tools: Tools) -> Verified:
-    """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
+def verify_environment(state: State, tools: Tools) -> Verified:
+    """Verify the setup's environment on the chosen device and level, and report what is wrong with it now."""
     made, how = required(state.environment), state.choices
     report = verify.run(made, state.plan, device=how.device, level=how.level, sink=tools.sink, cancel=tools.cancel)
-    _judge(made, state, tools)
+    _report_findings(made, state, tools)
     return Verified(report=report)
 
 
-def _judge(made: Environment, state: State, tools: Tools) -> None:
-    """Report what is wrong with an environment as it stands now; in one that has just been made nothing can be."""
+def _report_findings(made: Environment, state: State, tools: Tools) -> None:
+    """Report findings about an environment, unless it is newly made, and packages that its project would undo."""
     plan, preview = state.plan, state.preview
     found: list[Finding] = []
     if state.detection and not (preview and preview.site is None):
         gpu = plan is None or plan.backend is not Backend.CPU
-        found += findings_of(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
+        found += environment_findings(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
     if plan:
-        found += EnvironmentFolder(Path(made.path)).undone_by_project(plan, made.packages)
+        found += EnvironmentFolder(Path(made.path)).project_undo_findings(plan, made.packages)
     for finding in found:
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
 
 
-def write_files(state: State, tools: Tools) -> Exported:
-    """Write the files; the lock is left out where packages have been replaced since."""
+def write_export(state: State, tools: Tools) -> Exported:
+    """Write the export, asking before others' files are replaced; without a lock if packages were replaced since."""
     made, report = required(state.environment), required(state.report)
     chosen, detection = state.choices.folder, required(state.detection)
     folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"

@@ -16,10 +16,10 @@ from assistant.host.files import (
     append_private,
     delete_stale_drafts,
     discard,
-    private_folder,
-    read_plain,
+    make_private_folder,
+    read_regular,
     user_state,
-    write_whole,
+    write_atomically,
 )
 from assistant.host.process import is_running
 from assistant.host.recording import private_names_here
@@ -32,7 +32,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
-from assistant.parsers.decode import text_pieces, tidied, without_colours
+from assistant.parsers.decode import normalize_text, remove_colours, text_pieces
 from assistant.privacy import Lines, redact
 from assistant.session.state import (
     WHOLE,
@@ -99,8 +99,8 @@ class Store:
         saved = replace(saved, environments=Environments())  # they are looked for anew
         written = Saved(version=__version__, process=os.getpid(), running=state.running, state=saved)
         try:
-            delete_stale_drafts(private_folder(self.folder))
-            write_whole(self.path, to_json(written), private=True)
+            delete_stale_drafts(make_private_folder(self.folder))
+            write_atomically(self.path, to_json(written), private=True)
         except OSError as error:
             text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")
             text = text.format(folder=self.folder, reason=error.strerror or error)
@@ -108,13 +108,13 @@ class Store:
         return None
 
     def read(self) -> Saved | None:
-        """Read what was saved, and when; None when nothing ever was. A pipe or a link is not read."""
+        """Read what was saved, running steps as ready, and when; only when if it is unreadable, None if not there."""
         try:
             at = datetime.fromtimestamp(self.path.lstat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
         except OSError:
             return None
         try:
-            saved = from_json(read_plain(self.path), Saved, self.path.name)
+            saved = from_json(read_regular(self.path), Saved, self.path.name)
         except (OSError, AssistantError):
             return Saved(at=at)
         state = saved.state
@@ -124,12 +124,12 @@ class Store:
         return replace(saved, at=at, state=state)
 
     def load(self) -> State | None:
-        """Read the last state; None where there is none, or one that this version cannot read."""
+        """Return the state that was saved last; None if there is none that this version can read."""
         saved = self.read()
         return saved.state if saved else None
 
     def environment(self) -> Environment | None:
-        """Return the environment of the last setup; None where there is none."""
+        """Return the environment of the setup that was saved last; None if there is none."""
         state = self.load()
         return state.environment if state else None
 
@@ -142,15 +142,15 @@ class Store:
         """Write an unexpected error to a file of its own, without private things; return its path."""
         path = self.folder / "fault.log"
         with suppress(OSError):
-            private_folder(self.folder)
-            write_whole(path, redact(text, known=private_names_here()), private=True)
+            make_private_folder(self.folder)
+            write_atomically(path, redact(text, known=private_names_here()), private=True)
         return path
 
     def logged(self, event: Event) -> Event:
-        """Write a line of output into the log, and return it without the colours that nobody asked for."""
+        """Write a line of output into the log, and return its event without colours; return other events unchanged."""
         if not isinstance(event, LogLine):
             return event
-        text = without_colours(render(event.text))
+        text = remove_colours(render(event.text))
         self.write_log(text)
         return replace(event, text=text) if isinstance(event.text, str) else event
 
@@ -158,8 +158,8 @@ class Store:
         """Append a line to the log, without private things; a folder that cannot be written is no failure."""
         with suppress(OSError):
             if not self.log.exists():
-                private_folder(self.folder)
-                private_folder(self.log.parent)
+                make_private_folder(self.folder)
+                make_private_folder(self.log.parent)
                 logs = sorted(self.log.parent.glob("setup-*.log"))
                 for old in logs[: 1 - LOGS]:
                     discard(old)
@@ -169,8 +169,8 @@ class Store:
             append_private(self.log, self._clean(line) + "\n")
 
 
-def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
-    """Return a log as a setup keeps it; raise `BadInput` for a binary file, `WorkFailed` where it cannot be kept."""
+def store_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
+    """Return a log, a long one as its ends and a file that is written; raise `BadInput` if binary, or `WorkFailed`."""
     text = "".join(text_pieces(data))
     if len(text) <= WHOLE:
         return Pasted(text=text, name=name)
@@ -178,9 +178,9 @@ def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
     folder = folder or user_state() / "pasted"
     path = folder / f"{_digest(content)}.log"
     try:
-        private_folder(folder.parent)
-        private_folder(folder)
-        write_whole(path, content, private=True)
+        make_private_folder(folder.parent)
+        make_private_folder(folder)
+        write_atomically(path, content, private=True)
     except OSError as error:
         raise WorkFailed(
             _("This log could not be kept in {folder}: {reason}.", folder=folder, reason=error.strerror or error),
@@ -193,13 +193,13 @@ def keep_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
     return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))
 
 
-def whole_log(pasted: Pasted) -> str | bytes:
-    """Return all of a log; raise `BadInput` where its file is gone or was changed."""
+def read_whole_log(pasted: Pasted) -> str | bytes:
+    """Return all of a log: bytes if it lies in a file; raise `BadInput` if that is gone or was changed."""
     if not pasted.path:
         return pasted.text
     path = Path(pasted.path)
     with suppress(OSError):
-        content = read_plain(path, LIMIT)
+        content = read_regular(path, LIMIT)
         if path.stem == _digest(content):
             return content
     raise BadInput(
@@ -212,12 +212,12 @@ def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()[:16]
 
 
-def worth_telling(saved: State | None) -> bool:
-    """Return whether a saved state holds a plan for the machine at hand, and so is worth going on with."""
+def is_worth_continuing(saved: State | None) -> bool:
+    """Return whether a saved state is of a real machine, detected, and has a plan, and so is worth continuing."""
     return saved is not None and not saved.machine and saved.plan is not None and saved.detection is not None
 
 
-def obstacle(saved: Saved, machine: Machine) -> Text:
+def why_not_continuable(saved: Saved, machine: Machine) -> Text:
     """Return why a saved setup cannot be continued here; "" when it can.
 
     Free disk space and the like change by the hour, and make no other machine.
@@ -236,7 +236,7 @@ def obstacle(saved: Saved, machine: Machine) -> Text:
         (_("Graphics"), *(cards if cards[0] != cards[1] else (then.gpus, machine.gpus))),
     ]
     changed = tuple(
-        Message("{name}: {old} → {new}").format(name=name, old=_written(old), new=_written(new))
+        Message("{name}: {old} → {new}").format(name=name, old=_join_words(old), new=_join_words(new))
         for name, old, new in facts
         if old != new
     )
@@ -247,8 +247,8 @@ def obstacle(saved: Saved, machine: Machine) -> Text:
     return ""
 
 
-def remarks(saved: Saved) -> tuple[Message, ...]:
-    """Return what is worth knowing before going on: a task that never ended, another version of the assistant."""
+def continuation_remarks(saved: Saved) -> tuple[Message, ...]:
+    """Return sentences for before a setup is continued: a task was interrupted, another version saved it."""
     found = []
     if saved.running:
         found.append(_("The last run was interrupted; its partial changes will be rolled back first."))
@@ -259,20 +259,20 @@ def remarks(saved: Saved) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def furthest(state: State) -> Step:
+def first_step_not_done(state: State) -> Step:
     """Return the step to go on with: the first that is not done, without the diagnosis, which nothing waits for."""
     steps = (step for step in Step if step is not Step.DIAGNOSE)
     return next((step for step in steps if state.status(step).phase is not Phase.DONE), Step.EXPORT)
 
 
-def fault(error: BaseException) -> WorkFailed:
-    """Keep the traceback of a fault of ours in a file, and say where."""
+def record_fault(error: BaseException) -> WorkFailed:
+    """Write the traceback of an unexpected exception to a file, and return the error that names it."""
     path = Store().keep_fault("".join(traceback.format_exception(error)))
     message = _("The assistant itself failed: {kind}: {reason}.", kind=type(error).__name__, reason=error)
     return WorkFailed(message, hint=_("Please report it with the file {path}.", path=path))
 
 
-def last_setup() -> State:
+def load_last_setup() -> State:
     """Return the state of the last setup; raise `BadInput` where there is none."""
     state = Store().load()
     if state is None or state.environment is None:
@@ -280,8 +280,8 @@ def last_setup() -> State:
     return state
 
 
-def setup_of(target: Path) -> State:
-    """Start from an environment that is there; its marker says what it was planned for, if it is one of ours.
+def state_for_environment(target: Path) -> State:
+    """Return a state with the environment in a folder, and its plan if the assistant made it; or the last setup of it.
 
     Raises `BadInput` for a folder that is no environment.
     """
@@ -290,12 +290,12 @@ def setup_of(target: Path) -> State:
     return last if last and state.plan and last.environment == state.environment else state
 
 
-def beginning_at(printed: str, python: str) -> State:
-    """Return where a guided setup begins: at what is wrong with a cell and with the environment of its kernel's Python.
+def state_for_cell(printed: str, python: str) -> State:
+    """Return a state on the page of what is wrong, with what a failed cell printed and its kernel's environment.
 
-    A Python that is not on this machine, as one behind a gateway is not, belongs to no environment here.
+    Without an environment if `python` is no file here, as behind a gateway.
     """
-    path, pasted = Path(python), Pasted(text=tidied(printed)[-WHOLE:])
+    path, pasted = Path(python), Pasted(text=normalize_text(printed)[-WHOLE:])
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
     if not (path.is_absolute() and path.is_file()):
         return begins
@@ -313,11 +313,11 @@ def _with_environment(state: State, folder: Path) -> State:
         return replace(state, installed=Installed(environment=marker.environment), planned=planned)
     python = environment.python
     if not python.exists():
-        raise environment.not_an_environment()
+        raise environment.not_an_environment_error()
     path = folder if folder.is_dir() else python.parent.parent
     return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
 
 
-def _written(value: object) -> Text:
+def _join_words(value: object) -> Text:
     words = value if isinstance(value, tuple) else (value,)
     return " ".join(str(getattr(word, "name", word)) for word in words if word) or _("none")

@@ -21,7 +21,7 @@ class Light(Enum):
 
     @property
     def word(self) -> Message:
-        """What the light says, for those who do not see its colour."""
+        """The light's meaning in words, such as "good"."""
         return _WORDS[self]
 
 
@@ -125,12 +125,12 @@ class Survey(Record, frozen=True):
     cut_short: bool = False
     notes: tuple[Finding, ...] = ()
 
-    def of(self, path: str) -> EnvironmentSummary | None:
+    def summary_at(self, path: str) -> EnvironmentSummary | None:
         """Return the environment at a path; None where none was found there."""
         return next((row for row in self.environments if row.path == path), None)
 
     def with_summary(self, summary: EnvironmentSummary) -> Survey:
-        """Put what is known by now of one environment in its place, or at the end."""
+        """Return the survey with one environment's summary replaced, or added at the end."""
         every = {**{row.path: row for row in self.environments}, summary.path: summary}
         return replace(self, environments=tuple(every.values()))
 
@@ -149,8 +149,8 @@ def megabytes(size: int) -> float:
     return max(size / 1e6, 0.1) if size else 0.0
 
 
-def kept_for_undo(change: LastChange) -> Message:
-    """Say what is kept for undoing a change, and for how long."""
+def undo_notice(change: LastChange) -> Message:
+    """Return a sentence on how a change can be undone: from the folder that is kept, or by fetching old versions."""
     if change.is_replacement:
         return _("The environment as it was is kept beside it until the next change, or until you delete it.")
     return _("For that, uv fetches the old versions again.")

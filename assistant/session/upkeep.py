@@ -6,10 +6,10 @@ from http import HTTPStatus
 from typing import Literal, NamedTuple
 
 from assistant.catalog import Catalog, number
-from assistant.catalog.refresh import VARIANT, Refreshed, Seen, files_of, may_bring_news, refreshed
+from assistant.catalog.refresh import VARIANT, Refreshed, Seen, parse_wheels, refresh_tables, variants_to_read
 from assistant.catalog.rows import FAMILY
-from assistant.host.index_page import ACCEPT, Listed, read_bounds, read_index_page
-from assistant.host.process import each_within
+from assistant.host.index_page import ACCEPT, Listed, read_index_page, read_required_versions
+from assistant.host.process import run_within
 from assistant.host.web import Budget, Page, Unreachable, Web
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
@@ -53,8 +53,8 @@ class Renewal(NamedTuple):
     transferred: int
 
 
-def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
-    """Ask what the sources list, and return the tables that follow."""
+def renew(sources: Sources, catalog: Catalog, today: str) -> Renewal:
+    """Read what the sources' indexes list of torch, and AMD's if none was named; return the tables updated by it."""
     indexes = [url or PYPI for url in sources.indexes()]
     own, budget = sources.index_url or catalog.index_url("") or "", Budget(MOST_BYTES)
     web = Web(sources.settings, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
@@ -64,12 +64,12 @@ def renewed(sources: Sources, catalog: Catalog, today: str) -> Renewal:
     if not sources.index_url:
         amds = [row for row in catalog.rows("rocm.amd_indexes") if row.key != "nightly"]
         looks |= {row.url: _Look(row.key, row.url, web, budget) for row in amds}
-    asked = [look for url, look in looks.items() if sources.may_ask(url)]
-    done = each_within(_Look.take, asked, LIST_SECONDS)
+    asked = [look for url, look in looks.items() if sources.is_source_allowed(url)]
+    done = run_within(_Look.read_lists, asked, LIST_SECONDS)
     for late in {*asked} - done.keys():
         late.unread[late.url] = Unreachable(_("it did not answer within {seconds:g} s", seconds=LIST_SECONDS))
     seen = dict.fromkeys(file for look in asked for file in tuple(look.seen))
-    found = refreshed(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
+    found = refresh_tables(catalog, seen, first.bounds if first in asked else lambda _name, _version: "", today)
     answers = tuple(answer for look in asked for answer in look.answers())
     return Renewal(found, answers, MOST_BYTES - budget.left)
 
@@ -86,13 +86,13 @@ class _Look:
         self._pages: dict[str, Page | None] = {}
         self._source, self._web, self._budget, self._catalog = source, web, budget, catalog
 
-    def take(self) -> None:
-        """Read what there is of torch."""
+    def read_lists(self) -> None:
+        """Read what the index lists of torch's family into `seen`; only "torch/" without `catalog`."""
         if self._catalog is None:
             self._list("torch/")
             return
         folders = [folder.name for folder in self._list("", LIST_BYTES, keep=False) if VARIANT.fullmatch(folder.name)]
-        variants = may_bring_news(self._catalog.releases, folders)
+        variants = variants_to_read(self._catalog.releases, folders)
         self.unread = {url: error for url, error in self.unread.items() if not error.status}  # there are other lists
         for name in FAMILY:
             if not any(self._list(f"{variant}/{name}/") for variant in variants[:1]):
@@ -114,13 +114,13 @@ class _Look:
             url = f"{self.url.removesuffix('/simple')}/pypi/{path}/json"
             if url not in self._pages:
                 self._pages[url] = self._page(url)
-            if (page := self._pages[url]) and (found := read_bounds(page.content, version, "torch")):
+            if (page := self._pages[url]) and (found := read_required_versions(page.content, version, "torch")):
                 return found
         return ""
 
     def answers(self) -> list[Answer]:
-        """Say how the index answered, and which of its pages could not be read."""
-        versions = {file.version for file in files_of(tuple(self.seen)) if file.package == "torch"}
+        """Return how the index answered, and an answer for each page that could not be read; a missing page is none."""
+        versions = {file.version for file in parse_wheels(tuple(self.seen)) if file.package == "torch"}
         absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
         absent |= {HTTPStatus.FORBIDDEN} if versions else set()  # as a server may say that has others
         errors = {url: error.reason for url, error in dict(self.unread).items() if error.status not in absent}

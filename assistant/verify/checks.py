@@ -1,6 +1,6 @@
 """The checks of torch, its device, arithmetic, memory and speed that `child.py` loads inside the target's Python.
 
-A check takes the `Target`, computes on its device, compares with NumPy in float64 and answers a result. To add one,
+A check takes the `Target`, computes on its device, compares with NumPy in float64 and returns a result. To add one,
 write a function and give it a row in `CHECKS`; like `child.py` this file runs on Python >= 3.8 and imports nothing of
 the assistant.
 """
@@ -26,7 +26,7 @@ MEGABYTE = 1 << 20
 
 
 def check_import(target: Target) -> Result:
-    """Import torch; a missing library or another ABI shows in the exception's chain."""
+    """Import torch and report its versions; a missing library or another ABI raises."""
     started = time.perf_counter()
     target.torch = torch = importlib.import_module("torch")
     seconds = time.perf_counter() - started
@@ -37,7 +37,7 @@ def check_import(target: Target) -> Result:
 
 
 def check_device(target: Target) -> Result:
-    """Allocate on the device and see that the memory was taken there."""
+    """Set the target's device, turn TF32 off, and check that an allocation takes memory on the device."""
     started = time.perf_counter()
     target.device = find_device(target)
     for settings in (target.torch.backends.cuda.matmul, target.torch.backends.cudnn):
@@ -56,7 +56,7 @@ def check_device(target: Target) -> Result:
 
 
 def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the target
-    """Return torch's device for the name asked for; raise as torch does, or `Refused` for another build."""
+    """Return torch's device for the target's name; raise as torch does, or `Refused` if "rocm" meets another build."""
     torch = target.torch
     if target.kind == "directml":
         directml = importlib.import_module("torch_directml")
@@ -152,10 +152,10 @@ def check_training(target: Target) -> Result:
         stepped = [(weight - 0.1 * weight.grad).detach() for weight in weights]
         return [loss.detach(), *(weight.grad for weight in weights), *stepped]
 
-    return target.measure(compute, training_by_hand(target, inputs, goal, first, second))
+    return target.measure(compute, reference_training(target, inputs, goal, first, second))
 
 
-def training_by_hand(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
+def reference_training(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
     """Return loss, both gradients, both weights after a step of 0.1, derived by hand in NumPy's float64."""
     x, y, first_weights, second_weights = (target.to_float64(array) for array in (inputs, goal, first, second))
     hidden = target.numpy.tanh(x @ first_weights)
@@ -166,7 +166,7 @@ def training_by_hand(target: Target, inputs: Array, goal: Array, first: Array, s
 
 
 def check_reductions(target: Target) -> Result:
-    """Reduce along each side: sum, mean, spread, largest value and its place, softmax."""
+    """Check sum, mean, standard deviation, maximum and its index, and softmax."""
 
     def reduced(there: Tensor) -> list[Tensor]:
         rows = [there.mean(1), there.std(1), there.amax(1), there.argmax(1)]
@@ -181,9 +181,9 @@ def check_reductions(target: Target) -> Result:
 
 
 def check_onnxruntime(target: Target) -> Result:
-    """Run a tiny model through ONNX Runtime's provider for the device; skipped where it has none.
+    """Run a tiny model on ONNX Runtime's provider for the device; skipped if that, or a package, is not installed.
 
-    Its own profile tells which provider ran each operator: a session may silently take the CPU's.
+    It fails if the profile shows that another provider ran an operator: a session may silently use the CPU's.
     """
     for name in ("onnxruntime", "onnx", "numpy"):
         if importlib.util.find_spec(name) is None:
@@ -194,7 +194,7 @@ def check_onnxruntime(target: Target) -> Result:
     if provider is None:
         facts = {"version": ort.__version__, "device": target.kind, "there": ", ".join(there)}
         return {"status": "skipped", **target.explain("no provider", **facts)}
-    result, ran = onnx_run(target, ort, provider)
+    result, ran = run_onnx(target, ort, provider)
     strayed = [node for node, where in ran.items() if where != provider]
     if not ran:
         return {"status": "failed", **target.explain("no node", provider=provider)}
@@ -204,26 +204,26 @@ def check_onnxruntime(target: Target) -> Result:
     return result
 
 
-def onnx_run(target: Target, ort: Any, provider: str) -> tuple[Result, dict[str, str]]:  # noqa: ANN401 - the target's
-    """Run twice on one provider and compare with NumPy; return the result, and which provider ran each operator."""
+def run_onnx(target: Target, ort: Any, provider: str) -> tuple[Result, dict[str, str]]:  # noqa: ANN401 - the target's
+    """Run a tiny model twice on a provider; return the comparison with NumPy, and the provider by operator."""
     inputs, weights = target.random_array(14, 16, 24), target.random_array(15, 24, 8)
     with tempfile.TemporaryDirectory() as folder:
         options = ort.SessionOptions()
         options.enable_profiling, options.profile_file_prefix = True, folder + "/profile"
         started = time.perf_counter()
         settings = {"device_id": target.index} if target.index and target.kind != "cpu" else {}
-        session = ort.InferenceSession(onnx_model(weights), options, providers=[(provider, settings)])
+        session = ort.InferenceSession(build_onnx_model(weights), options, providers=[(provider, settings)])
         first = session.run(None, {"x": inputs})
         between = time.perf_counter()
         again = session.run(None, {"x": inputs})
         times = {"seconds": time.perf_counter() - between, "first_seconds": between - started}
-        ran = onnx_places(session.end_profiling())
+        ran = read_node_providers(session.end_profiling())
     expected = target.numpy.maximum(target.to_float64(inputs) @ target.to_float64(weights), 0.0)
-    return {**target.judge([first, again], [expected]), **times}, ran
+    return {**target.judge_runs([first, again], [expected]), **times}, ran
 
 
-def onnx_places(path: str) -> dict[str, str]:
-    """Read in ONNX Runtime's own profile which provider ran each operator.
+def read_node_providers(path: str) -> dict[str, str]:
+    """Return from a profile of ONNX Runtime the provider that ran each operator, by the operator's type.
 
     {"cat": "Node", "name": "product_kernel_time", "args": {"op_name": "MatMul", "provider": "CPUExecutionProvider", …}}
     """
@@ -232,7 +232,7 @@ def onnx_places(path: str) -> dict[str, str]:
     return {event["op_name"]: event["provider"] for event in events if event.get("provider")}
 
 
-def onnx_model(weights: Array) -> bytes:
+def build_onnx_model(weights: Array) -> bytes:
     """Build max(0, x @ weights) in old opset and format versions, which any ONNX Runtime reads.
 
     The weights are constants: Core ML takes no others.
@@ -275,7 +275,7 @@ def check_qr(target: Target) -> Result:
     return target.compare([target.random_array(21, 3, 24, 16)], parts, lambda matrices: [matrices, unit])
 
 
-def positive(target: Target, seed: int) -> Array:
+def positive_matrices(target: Target, seed: int) -> Array:
     """Return a batch of symmetric matrices with positive eigenvalues."""
     half = target.random_array(seed, 3, 20, 20)
     return half @ half.transpose(0, 2, 1) + target.numpy.eye(20, dtype="float32")
@@ -284,7 +284,9 @@ def positive(target: Target, seed: int) -> Array:
 def check_cholesky(target: Target) -> Result:
     """Find the triangular root of a batch of positive matrices."""
     there, here = target.torch.linalg.cholesky, target.numpy.linalg.cholesky
-    return target.compare([positive(target, 22)], lambda matrix: [there(matrix)], lambda matrix: [here(matrix)])
+    return target.compare(
+        [positive_matrices(target, 22)], lambda matrix: [there(matrix)], lambda matrix: [here(matrix)]
+    )
 
 
 def check_eigh(target: Target) -> Result:
@@ -295,7 +297,7 @@ def check_eigh(target: Target) -> Result:
         return [values, (vectors * values.unsqueeze(-2)) @ vectors.transpose(-1, -2)]
 
     values = target.numpy.linalg.eigvalsh
-    return target.compare([positive(target, 23)], parts, lambda matrices: [values(matrices), matrices])
+    return target.compare([positive_matrices(target, 23)], parts, lambda matrices: [values(matrices), matrices])
 
 
 def check_conv1d(target: Target) -> Result:
@@ -335,7 +337,7 @@ def check_conv_transposed(target: Target) -> Result:
 
 
 def check_attention(target: Target) -> Result:
-    """Attend over a sequence, each place to those before it."""
+    """Compute causal attention: each position attends to itself and to those before it."""
     np, attend = target.numpy, target.torch.nn.functional.scaled_dot_product_attention
 
     def reference(query: Array, key: Array, value: Array) -> list[Array]:
@@ -369,7 +371,7 @@ def check_indexing(target: Target) -> Result:
 
 
 def check_random(target: Target) -> Result:
-    """Draw numbers: the same for the same seed, others for another, spread as they should be."""
+    """Check random numbers: equal for equal seeds, different for others, with the right mean and deviation."""
     torch, device = target.torch, target.device
 
     def draw(seed: int) -> list[Tensor]:
@@ -386,7 +388,7 @@ def check_random(target: Target) -> Result:
         return {"status": "wrong", "reason": "constant"}
     found = [target.numpy.array([tensor.mean().item(), tensor.std().item()]) for tensor in first]
     expected = [[0.5, 12**-0.5], [0.0, 1.0], [4.5, 8.25**0.5]]
-    return target.judge([found], [target.numpy.array(pair) for pair in expected], tolerance=0.05)
+    return target.judge_runs([found], [target.numpy.array(pair) for pair in expected], tolerance=0.05)
 
 
 def check_complex(target: Target) -> Result:
@@ -414,10 +416,10 @@ def check_integers(target: Target) -> Result:
     for tensor in got:
         target.require_device(tensor)
     differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, computed(array))]  # noqa: B905 - Python 3.8
-    return target.judge([differences], [np.zeros(4096)] * len(got), tolerance=0.0)
+    return target.judge_runs([differences], [np.zeros(4096)] * len(got), tolerance=0.0)
 
 
-def precision(target: Target, name: str) -> Result:
+def check_precision(target: Target, name: str) -> Result:
     """Multiply and add in one floating-point type; the reference takes inputs that were rounded to it."""
     dtype = getattr(target.torch, name)
     left, right = (target.torch.from_numpy(target.random_array(seed, 48, 96)).to(dtype) for seed in (40, 41))
@@ -458,7 +460,7 @@ def check_autocast(target: Target) -> Result:
 
 def check_compile(target: Target) -> Result:
     """Compile a small function with `torch.compile`, or report what it lacks here."""
-    missing = cannot_compile(target)
+    missing = missing_for_compile(target)
     if missing:
         return {"status": "unsupported", **missing}
     torch, left, right = target.torch, target.random_array(44, 64, 64), target.random_array(45, 64, 64)
@@ -474,8 +476,8 @@ def check_compile(target: Target) -> Result:
         return {"status": "unsupported", **reason}
 
 
-def cannot_compile(target: Target) -> Result:
-    """Return what `torch.compile` lacks here; an empty result when all is there."""
+def missing_for_compile(target: Target) -> Result:
+    """Return an explanation of what `torch.compile` lacks here; {} if it lacks nothing."""
     if not hasattr(target.torch, "compile"):
         return target.explain("no compile", torch=target.torch.__version__)
     if target.kind in ("directml", "mps"):
@@ -504,7 +506,7 @@ def check_out_of_memory(target: Target) -> Result:
     else:
         raise target.refuse("granted", size=TOO_MUCH)
     works = float(target.torch.ones(4, device=target.device).sum().item())
-    return {**target.judge([[target.numpy.array(works)]], [target.numpy.array(4.0)]), "detail": refusal}
+    return {**target.judge_runs([[target.numpy.array(works)]], [target.numpy.array(4.0)]), "detail": refusal}
 
 
 def check_memory(target: Target) -> Result:
@@ -545,7 +547,7 @@ def check_small_kernels(target: Target) -> Result:
 
 
 def speed_matmul(target: Target) -> Result:
-    """Multiply square matrices, as large as shows what the device can do."""
+    """Measure the multiplication of square matrices, doubled in size until one takes 3 ms, 8192 at most."""
     side = SMALLEST
 
     def make(where: Target) -> Compute:
@@ -582,9 +584,9 @@ CHECKS: Checks = {
     "random": (check_random, ("copy",)),
     "complex": (check_complex, ("copy",)),
     "integers": (check_integers, ("copy",)),
-    "float16": (lambda target: precision(target, "float16"), ("copy",)),
-    "bfloat16": (lambda target: precision(target, "bfloat16"), ("copy",)),
-    "float64": (lambda target: precision(target, "float64"), ("copy",)),
+    "float16": (lambda target: check_precision(target, "float16"), ("copy",)),
+    "bfloat16": (lambda target: check_precision(target, "bfloat16"), ("copy",)),
+    "float64": (lambda target: check_precision(target, "float64"), ("copy",)),
     "autocast": (check_autocast, ("training",)),
     "compile": (check_compile, ("copy",)),
     "out_of_memory": (check_out_of_memory, ("device",)),

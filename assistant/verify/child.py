@@ -63,12 +63,12 @@ class Refused(Exception):
 
 
 def explain(reason: str, **values: object) -> Result:
-    """Return a sentence as its key and the values of its placeholders; the parent has the words, in every language."""
+    """Return a reason as its key, with the values of its placeholders; the parent makes a translated sentence of it."""
     return {"reason": reason, "values": values}
 
 
 def error_chain(error: BaseException | None) -> str:
-    """Write an exception and what it was raised from, a line each and the first cause last, in 4,000 characters."""
+    """Return an exception and its causes, a line each, the original one last; 8 lines, 4,000 characters at most."""
     parts: list[str] = []
     while error is not None and len(parts) < 8:  # noqa: PLR2004 - a chain that long repeats itself
         parts.append(f"{type(error).__name__}: {error}")
@@ -103,7 +103,7 @@ class Target:
 
     @staticmethod
     def report_facts(**facts: object) -> None:
-        """Write a line with facts about torch or the device, as text; those that are empty are left out."""
+        """Send facts about torch or the device to the parent, as text; empty ones are left out."""
         write_line(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
 
     @staticmethod
@@ -112,10 +112,10 @@ class Target:
         return array.astype("float64")
 
     def measure(self, compute: Compute, expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
-        """Compute once, which may compile, and a few times more; compare first and last results with `expected`.
+        """Compute once, which may compile, and three times more; compare first and last results with `expected`.
 
-        Return the result of `judge`, with the seconds of the first run and the median of the others. Raises `Refused`
-        where a tensor is not on the device.
+        Return the result of `judge_runs`, with the seconds of the first run and the median of the others. Raises
+        `Refused` if a tensor is not on the device.
         """
         first_seconds, first = self._timed(compute)
         runs = [self._timed(compute) for _ in range(REPEATS)]
@@ -123,14 +123,16 @@ class Target:
             self.require_device(tensor)
         fetched = [[tensor.cpu().numpy() for tensor in results] for results in (first, runs[-1][1])]
         seconds = statistics.median(seconds for seconds, _ in runs)
-        return {**self.judge(fetched, expected, tolerance), "seconds": seconds, "first_seconds": first_seconds}
+        return {**self.judge_runs(fetched, expected, tolerance), "seconds": seconds, "first_seconds": first_seconds}
 
     def compare(self, arrays: Sequence[Array], there: Run, here: Run, tolerance: float = TOLERANCE) -> Result:
-        """Compute `there` with the arrays on the device, `here` with them in NumPy's float64; compare as `measure`."""
+        """Compute `there` from the arrays on the device, `here` from them in NumPy's float64; return as `measure`."""
         mine = [self.to_device(array) for array in arrays]
         return self.measure(lambda: there(*mine), here(*map(self.to_float64, arrays)), tolerance)
 
-    def judge(self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
+    def judge_runs(
+        self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE
+    ) -> Result:
         """Compare each run's results, one by one, with their references.
 
         Return the status "passed" or "wrong", the largest relative error (None where it is infinite) and the tolerance;
@@ -161,7 +163,7 @@ class Target:
             for result in results:
                 result.cpu()
 
-    def on_cpu(self) -> Target:
+    def make_cpu_target(self) -> Target:
         """Return a target for the same torch on this machine's CPU."""
         other = Target("cpu")
         other.torch, other.device = self.torch, self.torch.device("cpu")
@@ -185,7 +187,7 @@ class Target:
         seconds = self.seconds_per_run(make(self))
         found: Result = {"rate": amount / seconds, "unit": unit}
         if self.kind != "cpu":
-            cpu = self.on_cpu()
+            cpu = self.make_cpu_target()
             found["cpu_rate"] = (cpu_amount or amount) / cpu.seconds_per_run(make(cpu))
         result: Result = {"status": "passed", "seconds": seconds, "speed": found}
         if found["rate"] < found.get("cpu_rate", 0.0):
@@ -220,7 +222,7 @@ class Target:
 
 
 def largest_error(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, Result]:
-    """Return the largest error of any element, relative to its own and the mean size, and where it is."""
+    """Return the largest error of an element, relative to its own and the mean size (or infinity), explained."""
     got, want = np.asarray(got), np.asarray(want, dtype="float64")
     if got.shape != want.shape:
         return float("inf"), explain("shape", shape=str(got.shape), expected=str(want.shape))
@@ -234,7 +236,7 @@ def largest_error(np: Module, got: Array, want: Array, tolerance: float) -> tupl
 
 
 def resident_bytes() -> int:
-    """Return this process's bytes in memory; outside Linux 0 where psutil is missing, which every kernel brings."""
+    """Return this process's bytes in memory; 0 outside Linux if psutil is missing, which every kernel brings."""
     if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - quicker
         # It reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
@@ -245,7 +247,10 @@ def resident_bytes() -> int:
 
 
 def watch_memory(limit: int, running: list[str], target: Target) -> None:
-    """End the process when one check takes more than `limit` bytes, here or on the device, before they run out."""
+    """Exit with `MEMORY_EXIT`, after writing a result, once the last check of `running` takes over `limit` bytes.
+
+    Memory here and on the device counts. Returns when `running` is empty.
+    """
     start, seen = target.bytes_in_use(), ""
     while running:
         if running[-1] != seen:
@@ -276,9 +281,9 @@ def load_file(name: str) -> Module:
 
 
 def run_check(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
-    """Run one check by its key and return its result; whatever it raises becomes its status.
+    """Run one check by its key and return its result; an exception becomes its status.
 
-    Skipped are a key that is unknown, and one that needs a check that is not among those that `passed`.
+    It is skipped if the key is unknown, or a check that it needs is not in `passed`.
     """
     if key not in checks:
         return {"status": "skipped", **explain("unknown", check=key)}
@@ -293,7 +298,7 @@ def run_check(target: Target, checks: Checks, key: str, passed: set[str]) -> Res
 
 
 def call_check(function: Callable[[Target], Result], target: Target) -> Result:
-    """Return a check's result; for an exception "unsupported" where torch lacks an operator, else "failed"."""
+    """Return a check's result; for an exception "unsupported" if its text says so of an operator, else "failed"."""
     try:
         return function(target)
     except Refused as reason:
@@ -306,9 +311,9 @@ def call_check(function: Callable[[Target], Result], target: Target) -> Result:
 
 
 def check_fallbacks(target: Target, result: Result, warned: list[str]) -> Result:
-    """Return the result, "unsupported" in place of "passed" where torch warned that it ran an operator on the CPU.
+    """Return the result, "unsupported" instead of "passed" if torch warned that it ran an operator on the CPU.
 
-    All of the warnings go to stderr, where the parent reads them as a log.
+    All warnings (`warned`) are written to stderr, where the parent reads them as a log.
     """
     fallbacks = [found.group(1) for found in map(CPU_FALLBACK.search, warned) if found]
     for text in warned:
@@ -321,7 +326,7 @@ def check_fallbacks(target: Target, result: Result, warned: list[str]) -> Result
 
 
 def write_line(**line: object) -> None:
-    """Write one JSON line for the parent at once; a line feed before it ends what a library left unfinished."""
+    """Write one JSON line for the parent at once; a line feed before it ends a library's unfinished line."""
     with contextlib.suppress(Exception):  # what was imported may have closed it
         sys.stdout.flush()
     os.write(ANSWERS, ("\n" + json.dumps(line) + "\n").encode())

@@ -27,9 +27,9 @@ _STRAY_NAMES = re.compile(
 
 
 def checks(asked: dict[str, dict[str, Any]]) -> Checks:
-    """Return a check for each question by its key: a distribution's name with a call to try, `gpu` or not, or a call.
+    """Return the checks, by key, for a request: each is the keyword arguments of `check_package` or `check_call`.
 
-    A call alone is a recipe's.
+    Those with a `name` are of distributions, the others of recipes.
     """
     return {
         key: (functools.partial(check_package if "name" in question else check_call, **question), ())
@@ -38,26 +38,26 @@ def checks(asked: dict[str, dict[str, Any]]) -> Checks:
 
 
 def check_package(target: Target, name: str, call: str = "", *, gpu: bool = False) -> Result:
-    """Import the modules of a distribution, then run the line `call`, one for a `gpu` only on one; return the result.
+    """Import the modules of a distribution, then run the line `call`, if any; with `gpu` it is left out on the CPU.
 
-    It fails where the distribution is not installed, its metadata or files are gone, or something raises.
+    It fails if the distribution is not installed, its metadata or files are missing, or anything raises.
     """
     sys.argv = [""]  # as in a console: some modules read the command line while they are imported
     started = time.perf_counter()
     package = find_distribution(name)
     if package is None:
-        return failure(target, "not installed", name=name)
+        return failed_result(target, "not installed", name=name)
     if not metadata_name(package):
-        return failure(target, "no metadata", package=name)
+        return failed_result(target, "no metadata", package=name)
     missing = missing_files(package)
     if missing:
-        return failure(target, "files missing", package=name, count=len(missing), path=missing[0])
+        return failed_result(target, "files missing", package=name, count=len(missing), path=missing[0])
     result = import_modules(target, package, name)
     if result["status"] == "passed" and call and gpu and target.kind == "cpu":
         result.update(target.explain("call left out", call=call))
     elif result["status"] == "passed" and call:
         result = run_call(target, "call fails", call, package=name)
-    return with_seconds(result, started)
+    return add_seconds(result, started)
 
 
 def check_call(target: Target, call: str, *, gpu: bool) -> Result:
@@ -66,41 +66,41 @@ def check_call(target: Target, call: str, *, gpu: bool) -> Result:
     if gpu and target.kind == "cpu":
         return {"status": "skipped", **target.explain("call left out", call=call)}
     started = time.perf_counter()
-    return with_seconds(run_call(target, "trial fails", call), started)
+    return add_seconds(run_call(target, "trial fails", call), started)
 
 
 def run_call(target: Target, reason: str, call: str, **values: object) -> Result:
-    """Run a line of Python; return "passed", or a failure with the sentence of `reason` where it raises anything."""
+    """Run a line of Python; return the status "passed", or a failed result with `reason` if it raises anything."""
     try:
         exec(call, {})  # noqa: S102 - a line of the assistant's own table
     except BaseException as error:  # noqa: BLE001 - any failure of the target is a finding
-        return failure(target, reason, error, call=call, **values)
+        return failed_result(target, reason, error, call=call, **values)
     return {"status": "passed"}
 
 
-def with_seconds(result: Result, started: float) -> Result:
-    """Return the result, with the seconds since `started` (`time.perf_counter`) where it passed."""
+def add_seconds(result: Result, started: float) -> Result:
+    """Return the result; if it passed, with the seconds since `started` (`time.perf_counter`)."""
     seconds = time.perf_counter() - started
     return {**result, "seconds": seconds, "first_seconds": seconds} if result["status"] == "passed" else result
 
 
-def failure(target: Target, reason: str, cause: BaseException | None = None, **values: object) -> Result:
-    """Return a failed result: its sentence, which may quote the first line of what was raised, and all of that."""
+def failed_result(target: Target, reason: str, cause: BaseException | None = None, **values: object) -> Result:
+    """Return a failed result: the reason, with the exception's first line as `error`, and the whole chain as detail."""
     if cause is None:
         return {"status": "failed", **target.explain(reason, **values)}
     detail = target.error_chain(cause)
     return {"status": "failed", "detail": detail, **target.explain(reason, error=detail.split("\n")[0][:300], **values)}
 
 
-def canonical(name: str) -> str:
+def canonicalize(name: str) -> str:
     """Return a distribution's name as in an index (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def metadata_name(package: Any) -> str:  # noqa: ANN401 - importlib.metadata's own
-    """Return the canonical name that a distribution gives itself, "" where its metadata is gone."""
+    """Return the canonical name in a distribution's metadata, "" if that is missing."""
     with contextlib.suppress(FileNotFoundError):  # which Python 3.15 and newer raise there
-        return canonical(package.metadata["Name"] or "")
+        return canonicalize(package.metadata["Name"] or "")
     return ""
 
 
@@ -109,13 +109,13 @@ def find_distribution(name: str) -> Any:  # noqa: ANN401 - importlib.metadata's 
     for package in importlib.metadata.distributions(name=name):
         return package
     for package in importlib.metadata.distributions():  # Python 3.8 does not find ruamel.yaml by ruamel-yaml
-        if metadata_name(package) == canonical(name):
+        if metadata_name(package) == canonicalize(name):
             return package
     return None
 
 
 def recorded_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
-    """Read the files of a distribution; `Distribution.files` leaves out what is gone.
+    """Return the files that a distribution's RECORD lists, missing ones as well (`Distribution.files` has not those).
 
     torch/__init__.py,sha256=4bZ…,103412
     """
@@ -124,7 +124,7 @@ def recorded_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metad
 
 
 def missing_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
-    """Name the code of a distribution that is gone, as after an uninstallation that was cut; tests do not count."""
+    """Return the listed files of code that do not exist, as after an interrupted uninstallation, except of tests."""
     return [
         path
         for path in recorded_files(package)
@@ -135,10 +135,10 @@ def missing_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metada
 
 
 def modules_to_import(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
-    """List what a user imports of a distribution: what bears its name, else all that is not left behind by mistake.
+    """Return the modules that a user imports of a distribution: those in its metadata's `Import-Name` (PEP 794).
 
-    An extension beside the former counts: it may be built against another torch. A Python module there may need what
-    only an extra of the distribution brings, as blackd of black does.
+    Else those of its name, with extensions beside them, which may be built against another torch; a Python module there
+    may need what only an extra brings, as blackd of black does. Else all public ones but stray names such as "tests".
     """
     named = package.metadata.get_all("Import-Name")  # PEP 794
     if named is not None:
@@ -147,7 +147,7 @@ def modules_to_import(package: Any) -> list[str]:  # noqa: ANN401 - importlib.me
     own, files = metadata_name(package), recorded_files(package)
     tops = (package.read_text("top_level.txt") or "").split() or ([] if files else [own.replace("-", "_")])
     found = top_level_modules(files) + [top for top in tops if not any(re.match(rf"{top}[./]", path) for path in files)]
-    primary = [module for module in found if own in (canonical(module), *map(canonical, module.split(".")))]
+    primary = [module for module in found if own in (canonicalize(module), *map(canonicalize, module.split(".")))]
     if primary:
         native = {module_name(path) for path in files if path.endswith((".so", ".pyd")) and "/" not in path}
         return primary + [module for module in found if module in native and module not in primary]
@@ -157,7 +157,10 @@ def modules_to_import(package: Any) -> list[str]:  # noqa: ANN401 - importlib.me
 
 
 def top_level_modules(files: list[str]) -> list[str]:
-    """Return the packages and modules among files that lie in no package: below a namespace, the first that is one."""
+    """Return the dotted names of the packages and modules among files that are not inside another package.
+
+    In a namespace folder these are the first packages below it.
+    """
     packages, modules = set(), set()
     for path in files:
         *folders, last = path.split("/")
@@ -196,7 +199,7 @@ def import_modules(target: Target, package: Any, name: str) -> Result:  # noqa: 
         try:
             import_after_torch(module)
         except BaseException as error:  # noqa: BLE001 - any failure of the target is a finding
-            return failure(target, "cannot be imported", error, module=module)
+            return failed_result(target, "cannot be imported", error, module=module)
     return {"status": "passed"}
 
 

@@ -1,4 +1,4 @@
-"""Run the checks in the target's own Python, limit the time of each, and make a report and findings of the answers."""
+"""Run the checks in an environment's own Python, limit the time of each, and make a report and findings of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from assistant.catalog.bundles import trial_of
-from assistant.catalog.companions import needs, trial
+from assistant.catalog.bundles import recipe_trial
+from assistant.catalog.companions import companion_trial, system_needs
 from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
@@ -39,7 +39,7 @@ from assistant.model.report import (
     package_check,
     recipe_check,
 )
-from assistant.model.requirement import to_import
+from assistant.model.requirement import packages_to_import
 from assistant.privacy import Lines, Policy
 
 CHILD = Path(__file__).with_name("child.py")
@@ -65,10 +65,10 @@ def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
     traceless: bool = False,
     lock: Lock | None = None,
 ) -> Report:
-    """Verify an environment by its plan: its device, what was asked for, a recipe's call, with the plan's variables.
+    """Verify an environment by its plan: its device, the packages asked for, a recipe's call; return a report.
 
-    Without a plan, or on another device, `device` names that ("cpu" where neither does). `level`, `sink`, `cancel`,
-    `traceless`, `lock` and what is raised are those of `run_checks`.
+    The plan's variables are set. `device` overrides the plan's backend; without both it is "cpu". `level`, `sink`,
+    `cancel`, `traceless`, `lock` and the exceptions are those of `run_checks`.
     """
     return run_checks(
         environment.python,
@@ -76,7 +76,7 @@ def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
         sink,
         cancel,
         level=level,
-        packages=to_import(plan, environment.packages) if plan else (),
+        packages=packages_to_import(plan, environment.packages) if plan else (),
         recipe=plan.recipe if plan else "",
         variables=plan.env if plan else None,
         traceless=traceless,
@@ -100,15 +100,15 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
     traceless: bool = False,
     lock: Lock | None = None,
 ) -> Report:
-    """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
+    """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …), send events, and return the report.
 
-    `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks. Each of the
-    distributions `packages` is imported, in a process of its own, once torch can be; with `calls`, a line that shows
-    that it works is run, where one is known, and the verification call of a `recipe`, by its key. `variables` are set
-    for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end. After a check
-    that takes more than `limit_per_check` seconds, that makes the process grow by more than `memory_limit` bytes, or
-    whose process dies, another process goes on with the others; an import has twice that time. Where several in a row
-    take too long, the device hangs, and the rest is reported as skipped.
+    `level` is "quick" (seconds), "full" (a minute or two; measures speed, too), or the keys of some checks. If torch
+    can be imported, each of the distributions `packages` is, in a process of its own; with `calls`, a line that shows
+    that it works is run as well, if one is known, and the verification call of the `recipe` with this key. `variables`
+    are set for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end. After a
+    check that takes more than `limit_per_check` seconds, makes the process grow by more than `memory_limit` bytes, or
+    ends the process, another process runs the remaining ones; an import has twice that time. If three in a row take
+    too long, the device hangs, and the rest is reported as skipped.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -117,20 +117,20 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
             hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
         )
     keys = CHECKS[level] if isinstance(level, str) else level
-    asked, unknown = _questions(packages, recipe, calls=calls)
+    asked, unknown = _list_questions(packages, recipe, calls=calls)
     results, started = Results(device, (*keys, *asked), sink), time.monotonic()
     if unknown:
         results.skip((recipe_check(recipe),), unknown)
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
 
     def start(child: Child, **request: object) -> None:
-        """Run a process for the open checks of a child until it ends, and take down how it ended."""
+        """Run a process for the checks of a child that have no result yet, and record how it ended."""
         words = [*command, json.dumps({"device": device, "checks": results.open_keys(child.keys), **request})]
         child.restart()
         try:
-            child.end(stream(words, child.hear, cancel=child, environment=variables, lock=lock))
+            child.end(stream(words, child.read_line, cancel=child, environment=variables, lock=lock))
         except Cancelled:
-            if not child.stopped():
+            if not child.record_timeout():
                 raise
 
     child = Child(results, keys, cancel, limit_per_check)
@@ -151,20 +151,20 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
     return results.report(time.monotonic() - started)
 
 
-def _questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[dict[str, dict[str, object]], Text]:
-    """Return what the child is asked of each distribution and of a recipe, by the check's key.
+def _list_questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[dict[str, dict[str, object]], Text]:
+    """Return what the child is to check of each distribution and of a recipe, by the check's key, and a message.
 
-    Beside it: why nobody knows how to try the recipe, where its add-on is missing. A call of which it is not known
-    whether it runs without a GPU counts as one that does not.
+    The message says why the recipe cannot be tried, as its add-on is missing; else it is "". A call of which it is
+    unknown whether it runs without a GPU counts as one that does not.
     """
 
     def call(found: Trial | None) -> dict[str, object]:
         return {"call": found.call, "gpu": not found.on_cpu} if found else {}
 
-    asked = {package_check(name): {"name": name, **call(trial(name) if calls else None)} for name in packages}
+    asked = {package_check(name): {"name": name, **call(companion_trial(name) if calls else None)} for name in packages}
     unknown: Text = ""
     try:
-        found = trial_of(recipe) if calls and recipe else None
+        found = recipe_trial(recipe) if calls and recipe else None
     except WorkFailed as error:
         found, unknown = None, error.message
     if found or unknown:
@@ -182,25 +182,25 @@ class Results:
         self._sending = threading.Lock()
 
     def open_keys(self, among: Iterable[str]) -> list[str]:
-        """Return the checks without a result among some, in order."""
+        """Return those of some checks' keys that have no result yet, in order."""
         return [key for key in among if key not in self.done]
 
     def report(self, seconds: float) -> Report:
-        """Return the report, with the results in the order of the checks."""
+        """Return the report, with the results in the order in which the checks were given."""
         checks = tuple(self.done[key] for key in self._keys)
         return Report(device=self._device, checks=checks, facts=self.facts, seconds=seconds)
 
     def skip(self, keys: Iterable[str], why: Text) -> None:
-        """Give the status "skipped" to those of these checks that have no result yet; `why` is the sentence for it."""
+        """Give the status "skipped", with the reason `why`, to those of these checks that have no result yet."""
         for key in self.open_keys(keys):
             self.finish(Check(key=key, status=Status.SKIPPED, detail=why))
 
     def finish(self, check: Check) -> None:
-        """Store the first result of each check that was asked for, and send the finding that it raises, if any."""
+        """Store a check's result, unless it has one or was not requested, and send the finding about it, if any."""
         if check.key not in self._keys or check.key in self.done:
             return
         self.done[check.key] = check
-        if finding := finding_of(check, self._device):
+        if finding := check_finding(check, self._device):
             self.send(FindingRaised(step=Step.VERIFY, finding=finding))
 
     def progress(self, text: Message) -> None:
@@ -215,7 +215,7 @@ class Results:
 
 
 class _Line(Record, frozen=True):
-    """One line that the child wrote; what does not decode as one comes from a library.
+    """One line that the child wrote; any other line of the output comes from a library.
 
     {"start": "matmul"}
     {"check": {"key": "matmul", "status": "passed", "seconds": 0.0003, "error": 2.1e-07, "tolerance": 0.0001}}
@@ -229,10 +229,10 @@ class _Line(Record, frozen=True):
 
 
 class Child(CancelToken):
-    """The process that runs some checks, and the one that goes on after it: what it says, how it ends, when to end it.
+    """The processes that run some checks, one after another: their output, how they end, and when to end them.
 
-    It is itself the request to stop it: the user's, that of a check's time limit, or `set` once it has answered. The
-    last is for what a library leaves running behind the answer: it would keep the child's output open.
+    It is itself the token that stops a process: on the user's request, at a check's time limit, or after `set`. That
+    is called once a package's check has its result, as what a library leaves running would keep the output open.
     """
 
     def __init__(self, results: Results, keys: Sequence[str], cancel: CancelToken | None, limit: float) -> None:
@@ -246,7 +246,7 @@ class Child(CancelToken):
         self.restart()
 
     def restart(self) -> None:
-        """Begin the time of another check."""
+        """Restart the time limit, for another check."""
         self._expired = False
         self._deadline = time.monotonic() + self._limit
 
@@ -256,8 +256,8 @@ class Child(CancelToken):
         self._expired = self._expired or time.monotonic() > self._deadline
         return self._expired
 
-    def hear(self, text: str) -> None:
-        """Read one line of the child's output; what a library wrote becomes a line of the log."""
+    def read_line(self, text: str) -> None:
+        """Record one line of the child's output: facts, a start or a result; other lines are sent as log lines."""
         try:
             line = decoder(_Line).decode(text)
         except msgspec.DecodeError:
@@ -278,18 +278,21 @@ class Child(CancelToken):
                 self.set()
 
     def end(self, code: int) -> None:
-        """Set the status of the check during which the child died; those after it are left to another child."""
+        """Record a process's exit status: the check during which it died has failed; later ones stay open.
+
+        They are skipped if one of the first three checks has no result. Too much memory is reported by the child.
+        """
         left, self._left = self._left, len(self._results.open_keys(self.keys))
         if not self._left and code:
-            self._results.facts["ending"] = render(ending(code))
+            self._results.facts["ending"] = render(describe_exit(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
-            self._stop(Status.FAILED, ending(code), go_on=self._results.done.keys() >= FIRST)
+            self._stop(Status.FAILED, describe_exit(code), go_on=self._results.done.keys() >= FIRST)
 
-    def stopped(self) -> bool:
-        """Set the status of the check that reached its time limit; False if the user stopped.
+    def record_timeout(self) -> bool:
+        """Give the check that reached its time limit the status "timeout"; return False if the user stopped instead.
 
-        Those after it are left to another child, unless the device hangs. A child that was stopped after its answer has
-        nothing left to do.
+        Later checks stay open for another process, unless the device hangs. Return True also if all checks of a
+        process that was stopped have their results.
         """
         if not self._expired:
             return not self._results.open_keys(self.keys)
@@ -300,7 +303,7 @@ class Child(CancelToken):
         return True
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool) -> None:
-        """Set the status of the check at hand and, unless the rest can go on, skip those after it."""
+        """Give the first check without a result a status and, unless `go_on`, skip those after it."""
         for key in self._results.open_keys(self.keys)[:1]:
             self._results.finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
         if not go_on:
@@ -350,7 +353,7 @@ SENTENCES = {
 
 
 def sentence(reason: str, values: Mapping[str, str | int | float]) -> Text:
-    """Return the sentence for a key that the child sent; "" for no key, the bare key and values for an unknown one."""
+    """Return the sentence for a reason that the child sent; "" for none, its key and values for an unknown one."""
     if not reason:
         return ""
     text = SENTENCES.get(reason)
@@ -366,8 +369,8 @@ _FINDINGS = {
 }
 
 
-def finding_of(check: Check, device: str) -> Finding | None:
-    """Return the finding that a check raises; None where it passed or was skipped."""
+def check_finding(check: Check, device: str) -> Finding | None:
+    """Return the finding about a check's result; None if it passed or was skipped."""
     if check.status not in _FINDINGS:
         return None
     severity, text = _FINDINGS[check.status]
@@ -378,14 +381,14 @@ def finding_of(check: Check, device: str) -> Finding | None:
         evidence=(check.detail,) if check.detail else (),
     )
     package = checked_package(check.key)
-    return replace(finding, **_of_package(package, check, device)) if package else finding
+    return replace(finding, **_package_finding(package, check, device)) if package else finding
 
 
-def _of_package(package: str, check: Check, device: str) -> dict[str, object]:
-    """Return the text and the remedies of the finding about a distribution that does not work."""
+def _package_finding(package: str, check: Check, device: str) -> dict[str, object]:
+    """Return as a dict the `text` and `remedies` of the finding about a distribution that does not work."""
     reason = first_line(check.detail)
     next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
-    lacking = lacking_in_system(check, device)
+    lacking = missing_system_parts(check, device)
     text = _("{package} does not work in this environment: {reason}", package=package, reason=reason)
     return {"text": text, "remedies": tuple(Remedy(text=text) for text in (*lacking, next_step))}
 
@@ -393,19 +396,19 @@ def _of_package(package: str, check: Check, device: str) -> dict[str, object]:
 _SYSTEMS = {"win32": "windows", "darwin": "macos"}
 
 
-def lacking_in_system(check: Check, device: str) -> tuple[Message, ...]:
-    """Say what this system lacks, where that is why a distribution that was asked for does not work."""
+def missing_system_parts(check: Check, device: str) -> tuple[Message, ...]:
+    """Return what to install on this system, if a missing system library is why a package's check failed; else ()."""
     system, backend = _SYSTEMS.get(sys.platform, sys.platform), Backend(device.partition(":")[0])
     return tuple(
         sentences(filter(None, (need.text, need.help)))
-        for need in needs(checked_package(check.key), system, backend)
+        for need in system_needs(checked_package(check.key), system, backend)
         if need.libraries and re.search(need.libraries, str(check.detail))
     )
 
 
-def raised(report: Report) -> tuple[Finding, ...]:
-    """Return the findings that a report's checks raise, as they did while they ran."""
-    return tuple(finding for check in report.checks if (finding := finding_of(check, report.device)))
+def report_findings(report: Report) -> tuple[Finding, ...]:
+    """Return the findings about a report's checks; they are those that were sent while the checks ran."""
+    return tuple(finding for check in report.checks if (finding := check_finding(check, report.device)))
 
 
 # What Windows answers in place of a signal:
@@ -418,8 +421,8 @@ _WINDOWS_ENDINGS = {
 }
 
 
-def ending(code: int) -> Message:
-    """Return how a process ended, by its exit status; a negative one is a signal's number."""
+def describe_exit(code: int) -> Message:
+    """Return a sentence on how a process ended, by its exit status; a negative one is a signal's number."""
     if code < 0:
         names = {number.value: number.name for number in signal.Signals}
         return _("The process was ended by signal {name}.", name=names.get(-code, str(-code)))

@@ -21,7 +21,10 @@ BATCH, STEPS, RANK = 16, 8, 4
 
 
 def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amount: float, unit: str) -> Result:
-    """Run a model on the device and, in float64, on the CPU; compare, then measure `amount` of `unit` x seconds."""
+    """Run a model on the device and, in float64, on the CPU; compare; if equal, measure the speed.
+
+    One run does `amount` of what `unit` counts per second, as 32 for "tokens/s".
+    """
     torch = target.torch
     expected = [tensor.numpy() for tensor in run(torch, copy.deepcopy(model).double(), torch.device("cpu"))]
     mine = copy.deepcopy(model).to(target.device)
@@ -67,10 +70,10 @@ def workload_llm(target: Target) -> Result:
         blocks=nn.ModuleList(blocks),
         head=nn.Linear(WIDTH, VOCABULARY),
     )
-    return compare(target, model, generate, TOKENS, "tokens/s")
+    return compare(target, model, run_llm, TOKENS, "tokens/s")
 
 
-def generate(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+def run_llm(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
     """Read a prompt, then return the logits of each greedy step; only the newest token passes through the blocks."""
     caches: list[Any] = [None] * LAYERS
     tokens, place, logits = torch.arange(PROMPT, device=device)[None] % VOCABULARY, 0, []
@@ -79,14 +82,14 @@ def generate(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: AN
             at = torch.arange(place, place + tokens.shape[1], device=device)
             hidden = model["tokens"](tokens) + model["places"](at)
             for number, block in enumerate(model["blocks"]):
-                hidden, caches[number] = decode(torch, block, hidden, caches[number])
+                hidden, caches[number] = run_block(torch, block, hidden, caches[number])
             place += tokens.shape[1]
             logits.append(model["head"](hidden[:, -1]))
             tokens = logits[-1].argmax(-1, keepdim=True)
     return [torch.cat(logits)]
 
 
-def decode(torch: Any, block: Model, hidden: Tensor, cache: Any) -> tuple[Tensor, Any]:  # noqa: ANN401 - likewise
+def run_block(torch: Any, block: Model, hidden: Tensor, cache: Any) -> tuple[Tensor, Any]:  # noqa: ANN401 - likewise
     """Pass through one block; keys and values so far go in and come out."""
     split = block["attend"](block["before"](hidden)).unflatten(-1, (3, HEADS, WIDTH // HEADS)).permute(2, 0, 3, 1, 4)
     query, key, value = split[0], split[1], split[2]
@@ -110,10 +113,10 @@ def workload_tts(target: Target) -> Result:
         recur=nn.GRU(WIDTH, WIDTH, batch_first=True),
         mels=nn.Linear(WIDTH, MELS),
     )
-    return compare(target, model, speak, LETTERS * FRAMES_PER_LETTER * SECONDS_PER_FRAME, "s of audio/s")
+    return compare(target, model, run_tts, LETTERS * FRAMES_PER_LETTER * SECONDS_PER_FRAME, "s of audio/s")
 
 
-def speak(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+def run_tts(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
     """Return the mel frames of a short text."""
     with torch.no_grad():
         hidden = model["letters"](torch.arange(LETTERS, device=device)[None] % 64)
@@ -138,10 +141,10 @@ def workload_vocoder(target: Target) -> Result:
     ]
     first, last = nn.Conv1d(MELS, widths[0], 7, padding=3), nn.Conv1d(widths[-1], 1, 7, padding=3)
     model = layers(torch, first=first, stages=nn.ModuleList(stages), last=last)
-    return compare(target, model, sound, FRAMES * SECONDS_PER_FRAME, "s of audio/s")
+    return compare(target, model, run_vocoder, FRAMES * SECONDS_PER_FRAME, "s of audio/s")
 
 
-def sound(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+def run_vocoder(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
     """Return the samples of a few frames."""
     weight = model["first"].weight
     frames = torch.linspace(-1.0, 1.0, MELS * FRAMES, device=device, dtype=weight.dtype).view(1, MELS, FRAMES)
@@ -167,10 +170,10 @@ def workload_lora(target: Target) -> Result:
     model = layers(torch, frozen=nn.Linear(WIDTH, WIDTH), down=down, up=up, head=nn.Linear(WIDTH, 8))
     for part in ("frozen", "head"):
         model[part].requires_grad_(False)
-    return compare(target, model, tune, BATCH * STEPS, "samples/s")
+    return compare(target, model, run_lora, BATCH * STEPS, "samples/s")
 
 
-def tune(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+def run_lora(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
     """Return the losses of a few steps from the same start."""
     model = copy.deepcopy(model)
     weights = [weight for weight in model.parameters() if weight.requires_grad]

@@ -16,14 +16,14 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
     A second call in the same kernel shows the wizard as it stands; with another machine it replaces one that is idle.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
-    from assistant.wizard.app import open_here, standing  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
+    from assistant.wizard.app import find_wizard, show_wizard  # noqa: PLC0415 - widgets are loaded only on demand
 
-    wizard = standing(machine)
+    wizard = find_wizard(machine)
     if wizard and language:
         wizard.speak(language)
     elif not wizard:
         use_language(language)
-    return wizard or open_here(machine)
+    return wizard or show_wizard(machine)
 
 
 def open_doctor(printed: str = "", python: str = "", *, language: str | None = None) -> SetupWizard:

@@ -17,7 +17,7 @@ from assistant.model.errors import AssistantError
 from assistant.session.actions import Show, Simulate
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Page, State, Task
-from assistant.session.store import Store, beginning_at
+from assistant.session.store import Store, state_for_cell
 from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
@@ -25,15 +25,15 @@ from assistant.wizard.head import (
     Footer,
     OpenNotebook,
     ShowFolder,
-    banner,
+    draw_banner,
     draw_head,
     draw_progress,
-    instead_of_wizard,
+    no_widgets_text,
     send_notebook,
     write_notebook,
 )
 from assistant.wizard.panels import PAGES, PageView, working
-from assistant.wizard.saved_page import file_of
+from assistant.wizard.saved_page import find_file
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
@@ -68,7 +68,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         return "SetupWizard()"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - the library's own signature
-        return {**super()._repr_mimebundle_(**options), "text/plain": instead_of_wizard()}
+        return {**super()._repr_mimebundle_(**options), "text/plain": no_widgets_text()}
 
     def close(self) -> None:
         """Free every model; closing the root alone would leave the others."""
@@ -137,7 +137,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._drawn = state
             with self.head.hold_sync():
                 draw_head(self.head, state)
-            self.banner.value = banner(state)
+            self.banner.value = draw_banner(state)
             self._draw_page(state)
             with self.foot.hold_sync():
                 self._draw_foot(state)
@@ -187,7 +187,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _send_file(self, key: str, message: dict[str, object]) -> None:
         """Send the file that a link or a fold stands for to the page in which it was pressed."""
-        if file := file_of(self.session.state, key):
+        if file := find_file(self.session.state, key):
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
@@ -215,10 +215,10 @@ def _reads_aside(state: State) -> bool:
     return state.page in {Page.SETUP, Page.WRONG} and state.running is not None and state.running.only_reads
 
 
-def standing(machine: str | None = "") -> SetupWizard | None:
-    """Return this kernel's wizard, if it is at work or was opened for this machine: a reload shows it again.
+def find_wizard(machine: str | None = "") -> SetupWizard | None:
+    """Return this kernel's wizard if a task changes something, or if it was opened for this machine; else None.
 
-    None is no machine: one that is not at work does not count then.
+    For None as the machine, only one whose task changes something is returned.
     """
     for asked, wizard in _current:
         if wizard.comm is not None and (wizard.session.state.held or asked == machine):
@@ -226,16 +226,16 @@ def standing(machine: str | None = "") -> SetupWizard | None:
     return None
 
 
-def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
-    """Show this kernel's wizard as it stands; with another machine or host a new one, which begins by looking."""
-    wizard = standing(machine)
+def show_wizard(machine: str = "", host: Host | None = None) -> SetupWizard:
+    """Return this kernel's wizard; for another machine or a host a new one, unless a task is changing something."""
+    wizard = find_wizard(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
-    return begin(machine, State(), host, machine)
+    return replace_wizard(machine, State(), host, machine)
 
 
-def begin(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:
-    """Show a new wizard in the place of this kernel's, and look at the machine; `asked` is what it stands for."""
+def replace_wizard(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:
+    """Close this kernel's wizard, return a new one that starts detection; `asked` is the key by which it is found."""
     if _current:
         _asked, old = _current.pop()
         old.session.cancel()
@@ -263,7 +263,7 @@ def open_at_cell(printed: str, python: str) -> SetupWizard:
     A wizard of this kernel that is changing something is shown instead, as it stands; one that still looks for a cause
     does so for a cell that was asked about before, and gives way.
     """
-    wizard = standing(None)
+    wizard = find_wizard(None)
     if wizard and wizard.session.state.running is not Task.DIAGNOSE:
         return wizard
-    return begin(_CELL, beginning_at(printed, python))
+    return replace_wizard(_CELL, state_for_cell(printed, python))

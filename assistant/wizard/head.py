@@ -20,7 +20,7 @@ from assistant.session.actions import Action
 from assistant.session.state import Page, Phase, State, StepStatus
 from assistant.wizard import html
 from assistant.wizard.shared_widgets import Foot, Head
-from assistant.wizard.stage import stage, unresolved
+from assistant.wizard.stage import find_stage, is_unresolved
 
 # Events for JupyterLab's extension (labextension/static/remoteEntry.js).
 OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"
@@ -77,12 +77,12 @@ def titles() -> dict[Step, str]:
     }
 
 
-def about(step: Step, text: str) -> str:
-    """Put a text behind the name of its step."""
+def with_step(step: Step, text: str) -> str:
+    """Return a text after the name of its step."""
     return say("{step}: {text}", step=titles()[step], text=text)
 
 
-def word(status: StepStatus) -> str:
+def status_word(status: StepStatus) -> str:
     """Return the status of a step in a word or two; one that was cancelled is that whatever its phase."""
     if status.exit_code == Cancelled.exit_code:
         return say("cancelled")
@@ -124,7 +124,7 @@ LATE = """
 """
 
 
-def instead_of_wizard() -> str:
+def no_widgets_text() -> str:
     """Say, in plain text, why there are no controls where the server knows no widgets at all, and what to do."""
     return "\n".join(
         (
@@ -139,15 +139,15 @@ def instead_of_wizard() -> str:
     )
 
 
-def banner(state: State) -> Markup:
+def draw_banner(state: State) -> Markup:
     """Say what is missing where the server knows widgets but not the head's, and that a machine is simulated."""
     text = say("The setup cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
     then = say("Run this there, restart Jupyter and open this page again:")
     late = tag("div", f"{text} {then} ", tag("code", COMMAND), class_="ptsa-late")
-    return style(LATE) + late + (simulation(state.machine) if state.machine else "")
+    return style(LATE) + late + (draw_simulation(state.machine) if state.machine else "")
 
 
-def simulation(machine: str) -> Markup:
+def draw_simulation(machine: str) -> Markup:
     """Return the warning that a machine is simulated and nothing can be installed, with the source of its facts."""
     recording = load(machine)
     text = say("Simulation of {machine}: nothing can be installed.", machine=label(machine))
@@ -181,27 +181,27 @@ def draw_head(head: Head, state: State) -> None:
     head.links = [(page.value, name) for page, name in names.items()]
     head.language, head.page = language(), state.page.value
     head.held = state.held
-    head.view = f"{state.page.value} {stage(state).value}" if state.page is Page.SETUP else state.page.value
+    head.view = f"{state.page.value} {find_stage(state).value}" if state.page is Page.SETUP else state.page.value
     if state.page is Page.ENVIRONMENTS and state.environments.repair:
         head.view += " difference"
-    head.status = _status(state)
+    head.status = _status_line(state)
 
 
-def _status(state: State) -> str:
+def _status_line(state: State) -> str:
     """Say in one line what is going on, or how the last task ended."""
     if state.running:
         progress = state.progress
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
-        said = stopping or text or word(state.status_of(state.running))
-        return said if state.running.is_about_environments else about(state.running.step, said)
+        said = stopping or text or status_word(state.status_of(state.running))
+        return said if state.running.is_about_environments else with_step(state.running.step, said)
     if state.page is Page.ENVIRONMENTS:
         status = state.environments.status
-        return say("My environments: {text}", text=word(status)) if status.phase is not Phase.LOCKED else ""
-    if unresolved(state):
+        return say("My environments: {text}", text=status_word(status)) if status.phase is not Phase.LOCKED else ""
+    if is_unresolved(state):
         return visible(render(state.status(Step.INSTALL).message))
     reached = [step for step in Step if state.status(step).phase not in {Phase.LOCKED, Phase.READY}]
-    return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
+    return with_step(reached[-1], status_word(state.status(reached[-1]))) if reached else ""
 
 
 def draw_progress(foot: Foot, state: State, since: float) -> None:

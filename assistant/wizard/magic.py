@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
-from assistant.host.extras import extra_of, missing_extra_error
+from assistant.host.extras import find_extra, missing_extra_error
 from assistant.i18n import render
 from assistant.model.visible import visible
 from assistant.wizard import open_doctor
@@ -21,7 +21,7 @@ def torch_doctor(line: str = "") -> object:
     try:
         return open_doctor(printed, language=line.strip() or None)
     except ModuleNotFoundError as error:
-        found = extra_of(error.name or "")
+        found = find_extra(error.name or "")
         if found is None:
             raise
         return _Sentence(visible(render(missing_extra_error(*found).message)))

@@ -10,11 +10,10 @@ from assistant.model.finding import Severity
 from assistant.privacy import redact
 from assistant.session.state import Phase, State
 from assistant.wizard import html
-from assistant.wizard.head import about, simulation, titles, word
+from assistant.wizard.head import draw_simulation, status_word, titles, with_step
 from assistant.wizard.panels import (
     PACK,
     PAGE,
-    downloads,
     draw_causes,
     draw_checks,
     draw_commands,
@@ -22,9 +21,10 @@ from assistant.wizard.panels import (
     draw_ready,
     draw_why,
     failure,
-    headline,
     log_view,
-    packed,
+    plan_headline,
+    read_files,
+    zip_files,
 )
 from assistant.wizard.shared_widgets import STATIC
 
@@ -34,7 +34,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: auto; }"
 
 
-def page(state: State) -> str:
+def write_page(state: State) -> str:
     """Write a setup as HTML, step by step, in the language in force."""
     shown = redact(state, known=private_names_here())
     steps = [
@@ -43,12 +43,12 @@ def page(state: State) -> str:
             html.heading(titles()[step]),
             _result(shown, step),
             failure(shown, step),
-            html.paragraph(about(step, word(status)), SIGNS[status.phase]),
+            html.paragraph(with_step(step, status_word(status)), SIGNS[status.phase]),
         )
         for step in Step
         if (status := shown.status(step)).phase in SIGNS
     ]
-    banner = simulation(state.machine) if state.machine else ""
+    banner = draw_simulation(state.machine) if state.machine else ""
     sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE
     return web_page(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]), "ptsa-wizard")
 
@@ -60,7 +60,7 @@ def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each
             return draw_machine(state) + joined(map(html.finding, found.findings if found else ()))
         case Step.PLAN if plan and found and state.planning:
             warnings = joined(html.note(Severity.WARNING, line) for line in plan.warnings)
-            return html.paragraph(headline(plan, found.machine)) + warnings + draw_why(state, state.planning, plan)
+            return html.paragraph(plan_headline(plan, found.machine)) + warnings + draw_why(state, state.planning, plan)
         case Step.INSTALL if state.preview:
             return draw_commands(state) + draw_ready(state)
         case Step.VERIFY if report:
@@ -73,11 +73,11 @@ def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each
             return html.NOTHING
 
 
-def file_of(state: State, key: str) -> tuple[str, bytes] | None:
+def find_file(state: State, key: str) -> tuple[str, bytes] | None:
     """Return name and content of the file that a link of the export panel stands for; None for any other key."""
     if key == PAGE and state.exported.files:
-        return PAGE, page(state).encode()
+        return PAGE, write_page(state).encode()
     if key == PACK and state.exported.files:
-        return PACK, packed(state.exported.files)
+        return PACK, zip_files(state.exported.files)
     paths = [path for number, path in enumerate(state.exported.files) if str(number) == key]
-    return next(((file.name, file.content) for file in downloads(paths) if not file.fault), None)
+    return next(((file.name, file.content) for file in read_files(paths) if not file.fault), None)

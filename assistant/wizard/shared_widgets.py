@@ -17,7 +17,7 @@ from assistant.markup import Markup, plain
 STATIC = Path(__file__).with_name("static")
 
 
-def module(*names: str) -> str:
+def join_modules(*names: str) -> str:
     """Return an ES module of several files: what widgets share comes before their own, as a module imports nothing."""
     return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
 
@@ -70,7 +70,7 @@ class Head(anywidget.AnyWidget):
     `{"file": key, "view": id}` asks for a file, which is sent to that view alone, with what else the message said.
     """
 
-    _esm = module("element.js", "head.js")
+    _esm = join_modules("element.js", "head.js")
     _css = STATIC / "wizard.css"
 
     links: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
@@ -92,7 +92,7 @@ class Foot(anywidget.AnyWidget):
     document; where nobody there takes it, `{"refused": name, "detail": …}` comes back.
     """
 
-    _esm = module("element.js", "hand_on.js", "foot.js")
+    _esm = join_modules("element.js", "hand_on.js", "foot.js")
 
     buttons: traitlets.List[tuple[str, str, bool]] = traitlets.List().tag(sync=True)
     offer = traitlets.Int().tag(sync=True)
@@ -120,7 +120,7 @@ class Chips(anywidget.AnyWidget):
     same "group" are folded away under that title, and one with "off" cannot be chosen.
     """
 
-    _esm = module("element.js", "chips.js")
+    _esm = join_modules("element.js", "chips.js")
 
     description = traitlets.Unicode().tag(sync=True)
     options: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
@@ -175,7 +175,7 @@ class EnvironmentRows(anywidget.AnyWidget):
     (key, words). While `held`, nothing can be pressed. Messages with an "event" are those of a `Foot`.
     """
 
-    _esm = module("hand_on.js", "environments.js")
+    _esm = join_modules("hand_on.js", "environments.js")
 
     caption = traitlets.Unicode().tag(sync=True)
     headings: traitlets.List[str] = traitlets.List().tag(sync=True)
@@ -192,7 +192,7 @@ class LogBox(anywidget.AnyWidget):
     the box holds another text than `shown` (the fields of `session.state.Pasted`) now. While `busy` it is only read.
     """
 
-    _esm = module("element.js", "logbox.js")
+    _esm = join_modules("element.js", "logbox.js")
 
     words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
     shown: traitlets.Dict[str, str | int] = traitlets.Dict().tag(sync=True)

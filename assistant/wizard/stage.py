@@ -19,11 +19,11 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-def stage(state: State) -> Stage:
+def find_stage(state: State) -> Stage:
     """Return what the setup's page shows."""
     if state.running in {Task.INSTALL, Task.VERIFY}:
         return Stage.WORKING
-    if failed_step(state) and not unresolved(state):
+    if failed_step(state) and not is_unresolved(state):
         return Stage.FAILED
     if state.status(Step.INSTALL).phase is Phase.DONE and state.report:
         return Stage.DONE
@@ -36,22 +36,22 @@ def failed_step(state: State) -> Step | None:
     return next((step for step in steps if state.status(step).phase is Phase.FAILED), None)
 
 
-def unplanned(state: State) -> bool:
+def has_no_plan(state: State) -> bool:
     """Return whether there is no plan for what is asked for, so that something else must be asked for."""
     return failed_step(state) is Step.PLAN
 
 
-def unresolved(state: State) -> bool:
+def is_unresolved(state: State) -> bool:
     """Return whether the packages of the plan could not be worked out, before anybody asked to install them."""
     return failed_step(state) is Step.INSTALL and state.preview is None
 
 
-def cancelled(state: State) -> bool:
+def is_cancelled(state: State) -> bool:
     """Return whether the step that failed did so because the user stopped it."""
     step = failed_step(state)
     return step is not None and state.status(step).exit_code == Cancelled.exit_code
 
 
-def repeated(state: State) -> Task:
+def task_to_repeat(state: State) -> Task:
     """Return the task to try again after a step failed; packages are resolved before they are installed."""
-    return Task.PREPARE if unresolved(state) else Task((failed_step(state) or Step.DETECT).value)
+    return Task.PREPARE if is_unresolved(state) else Task((failed_step(state) or Step.DETECT).value)

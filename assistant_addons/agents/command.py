@@ -9,7 +9,7 @@ import click
 
 from assistant.api import say
 from assistant.api.journey import source_options
-from assistant.api.system import require
+from assistant.api.system import require_extra
 from assistant.api.terminal import echo
 
 
@@ -19,7 +19,7 @@ from assistant.api.terminal import echo
 @click.pass_context
 def mcp(context: click.Context, /, *, shows_skill: bool, **options: Any) -> None:  # noqa: ANN401 - `source_options`
     """Serve AI agents on standard input and output (Model Context Protocol); their program starts this command."""
-    require("agents")
+    require_extra("agents")
     from assistant_addons.agents.server import serve, skill  # noqa: PLC0415 - needs the extra
 
     if shows_skill:

@@ -112,7 +112,9 @@ def strangers(target: str) -> set[Path]:
     with suppress(BadInput):  # what is no environment is for the command to refuse
         ways += [str(EnvironmentFolder.at(target).path)] if target else []
     host = LiveHost()
-    return {found.path for found in (EnvironmentFolder.of_target(way, host) for way in ways) if found.is_foreign(host)}
+    return {
+        found.path for found in (EnvironmentFolder.from_target(way, host) for way in ways) if found.is_foreign(host)
+    }
 
 
 def _summary(answer: dict[str, Any]) -> Iterator[Text]:

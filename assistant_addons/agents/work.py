@@ -16,7 +16,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
 from assistant.api import AssistantError, Text, render, sentences
-from assistant.api.steps import fault
+from assistant.api.steps import record_fault
 from assistant.api.system import CancelToken, stream
 from assistant.api.texts import USABLE_FIELDS, Policy, as_typed, private_names_here, redact, visible
 
@@ -82,7 +82,7 @@ async def worked(
         except AssistantError as error:
             return refused(error)
         except Exception as error:  # noqa: BLE001 - an agent gets a sentence, too
-            return refused(fault(error))
+            return refused(record_fault(error))
 
     async with anyio.create_task_group() as beside:
         beside.start_soon(_attend, context, name, token)

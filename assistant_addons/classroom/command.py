@@ -14,12 +14,12 @@ from assistant.api.journey import (
     Brief,
     Journey,
     dry_run_option,
-    host_of,
+    find_host,
     plan_tools,
+    pop_request,
     read_brief,
     read_text,
     refuse_failed,
-    request_of,
     request_options,
     source_options,
     target_option,
@@ -36,7 +36,7 @@ from assistant.api.steps import (
     recorded_machines,
     required,
 )
-from assistant.api.system import CancelToken, replace_process, require
+from assistant.api.system import CancelToken, replace_process, require_extra
 from assistant.api.terminal import echo, echo_json, json_option, yes_option
 from assistant_addons.classroom.folder import WHEELS, Checked, Kind, check, check_files, read_bundle, read_lock
 from assistant_addons.classroom.kinds import Wanted, choose, unpack_python, without_indexes
@@ -59,7 +59,7 @@ class Listed(Brief, frozen=True):
 def case_of(name: str, request: Request) -> PlanInputs:
     """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
     if name in recorded_machines() or not Path(name).exists():
-        return PlanInputs(detect(host_of(name)).machine, load_catalog(), request)
+        return PlanInputs(detect(find_host(name)).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
     return PlanInputs(brief, load_catalog(), brief.asked(request))
 
@@ -102,7 +102,7 @@ def make_bundle(
     **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
 ) -> None:
     """Make or go on with a bundle; what is there already is not fetched again."""
-    request, tools = request_of(options), plan_tools(options)
+    request, tools = pop_request(options), plan_tools(options)
     wanted = [Wanted(name, case) for name, case in (listed(machines, request) if machines else ())]
     wanted += [Wanted(Path(name).stem, case_of(name, request)) for name in names]
     if here:
@@ -141,7 +141,7 @@ def check_bundle(folder: Path, *, as_json: bool) -> None:
 @click.option("--port", default=8080, type=click.IntRange(0, 65535), help="Serve on this port.")
 def serve(folder: Path, host: str, port: int) -> None:
     """Serve the wheels of a bundle as a package index."""
-    require("classroom")
+    require_extra("classroom")
     read_bundle(folder)
     echo(say("The index is http://{host}:{port}/simple/; Ctrl-C ends it.", host=host, port=port), err=True)
     words = ["-m", "pypiserver", "run", "--port", port, "--interface", host, "--disable-fallback", folder / WHEELS]

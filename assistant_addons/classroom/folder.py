@@ -21,12 +21,12 @@ from assistant.api.system import (
     CancelToken,
     __version__,
     discard,
-    draft,
-    open_plain,
+    open_regular,
     put_in_place,
-    read_plain,
-    unreadable,
-    write_whole,
+    read_regular,
+    unreadable_error,
+    write_atomically,
+    write_draft,
 )
 from assistant.api.texts import Policy, redact
 
@@ -94,7 +94,7 @@ def read_bundle(folder: Path, hint: Text = _NAME_A_BUNDLE) -> Bundle:
     Raises `BadInput` for a file that is none, and for a folder without one; `hint` is the next step then.
     """
     try:
-        bundle = from_json(read_plain(folder / MANIFEST), Bundle, MANIFEST)
+        bundle = from_json(read_regular(folder / MANIFEST), Bundle, MANIFEST)
     except OSError as error:
         raise BadInput(
             _("{folder} is not a bundle: it has no {file}.", folder=folder, file=MANIFEST), hint=hint
@@ -112,7 +112,7 @@ def read_bundle(folder: Path, hint: Text = _NAME_A_BUNDLE) -> Bundle:
 def write_bundle(folder: Path, bundle: Bundle) -> None:
     """Write `bundle.json`, without passwords and in plain words. Raises `OSError`."""
     plain = replace(bundle, without=tuple(replace(one, why=render(one.why)) for one in bundle.without))
-    write_whole(folder / MANIFEST, to_json(redact(plain, Policy.USABLE), indent=1) + "\n")
+    write_atomically(folder / MANIFEST, to_json(redact(plain, Policy.USABLE), indent=1) + "\n")
 
 
 AT_ONCE = 4  # chosen: files that are read side by side; hashing lets other threads run
@@ -168,7 +168,7 @@ class Folder:
         place = self.path / path
         if digests(self.path, [path], self.tools.cancel)[path] != file.sha256:
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, content)
+            write_atomically(place, content)
         if program or path.endswith(".sh"):
             with suppress(OSError):  # a memory stick knows no such rights
                 place.chmod(0o755)
@@ -202,7 +202,7 @@ def digests(folder: Path, paths: Iterable[str], cancel: CancelToken) -> dict[str
 def _digest(path: Path, cancel: CancelToken | None = None) -> str:
     digest = hashlib.sha256()
     try:
-        with open_plain(path) as content:
+        with open_regular(path) as content:
             while piece := content.read(1 << 20):
                 digest.update(piece)
                 if cancel:
@@ -218,11 +218,11 @@ def _copy(file: Fetch, target: Path) -> None:
     assert source  # noqa: S101 - see `bring`
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        content = open_plain(source, follow=True)
+        content = open_regular(source, follow=True)
     except OSError as error:
-        raise unreadable(source, error) from error
+        raise unreadable_error(source, error) from error
     with content:
-        part = draft(target, lambda out: shutil.copyfileobj(content, out, 1 << 20))
+        part = write_draft(target, lambda out: shutil.copyfileobj(content, out, 1 << 20))
     if file.sha256 and _digest(part) != file.sha256:
         discard(part)
         raise WorkFailed(
@@ -291,9 +291,9 @@ def read_lock(folder: Path, kind: Kind) -> Locked:
     """Read the lock of a kind in a bundle's folder; raise `BadInput` for one that cannot be read."""
     path = folder / kind.lock
     try:
-        packages = Pylock.from_dict(tomllib.loads(read_plain(path).decode())).packages
+        packages = Pylock.from_dict(tomllib.loads(read_regular(path).decode())).packages
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     except (ValueError, PylockValidationError) as error:
         raise _damaged(kind.lock) from error
     files = {

@@ -17,15 +17,15 @@ from assistant.api.records import Backend, Machine, Plan, Planning, Request
 from assistant.api.steps import (
     USUAL_PYTHON,
     Catalog,
-    Elsewhere,
     PlanInputs,
+    RemotePlan,
     Resolution,
     Tools,
-    decided,
     find_uv,
     load_catalog,
     make_plans,
     nothing_fits,
+    plan_request,
     plan_title,
     rejection_reason,
 )
@@ -160,7 +160,7 @@ def own_packages(kinds: Iterable[Resolved], tools: Tools) -> tuple[Own, ...]:
         for python in own_pythons(kind.plan.python for kind in group)
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda job: Elsewhere(own_plan(job[1]), job[2]).resolve(tools, also=()), jobs)
+        found = pool.map(lambda job: RemotePlan(own_plan(job[1]), job[2]).resolve(tools, also=()), jobs)
         return tuple(Own(job[0], job[1], one) for job, one in zip(jobs, found, strict=True))
 
 
@@ -195,11 +195,11 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
     """Plan for a machine as the sources have it, and resolve; return the failure where that cannot be."""
     machine = system_of(case.machine)
     try:
-        planning = decided(case, tools)
+        planning = plan_request(case, tools)
         if planning.choice is None:
             return NothingFits(_why_none(planning))
         plan = replace(planning.choice, index_url=tools.sources.index_url or planning.choice.index_url)
-        return machine, plan, Elsewhere(plan, case.machine).resolve(tools)
+        return machine, plan, RemotePlan(plan, case.machine).resolve(tools)
     except (WorkFailed, NothingFits) as error:
         return error
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from assistant.api import BadInput, Message, WorkFailed, _, render, replace, say
 from assistant.api.steps import MARKER, Fetch, Package, Patience, Tools, file_name, find_uv, plan_title
-from assistant.api.system import NAME, __version__, stream, unwritable
+from assistant.api.system import NAME, __version__, stream, unwritable_error
 from assistant.api.texts import LANGUAGES, Markup, html_language, in_language, joined, style, tag
 from assistant_addons.classroom.folder import (
     LOCKS,
@@ -130,7 +130,7 @@ def make(folder: Path, wanted: Sequence[Wanted], tools: Tools, report: Report) -
         held.keep_only(bundle.files)
         write_bundle(folder, bundle)
     except OSError as error:
-        raise unwritable(folder, error) from error
+        raise unwritable_error(folder, error) from error
     return Made(bundle, held.fetched, found.failed)
 
 

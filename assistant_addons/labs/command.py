@@ -12,7 +12,7 @@ import click
 
 from assistant.api import BadInput, _, render, say
 from assistant.api.drawing import draw_rows
-from assistant.api.system import require
+from assistant.api.system import require_extra
 from assistant.api.terminal import echo, echo_json, json_option
 from assistant.api.texts import cell
 
@@ -57,7 +57,7 @@ def check(context: click.Context, folder: Path, *, as_csv: bool, as_json: bool) 
     """Grade a folder of learners' notebooks."""
     from assistant_addons.labs.journal import grade  # noqa: PLC0415 - `--help` needs no lab
 
-    require("labs")
+    require_extra("labs")
     found = grade(folder)
     if not found and not as_json:
         raise BadInput(
@@ -80,7 +80,7 @@ def notebooks(folder: Path) -> None:
     """Write the labs' notebooks into a folder."""
     from assistant_addons.labs.notebook import write_notebooks  # noqa: PLC0415 - `--help` needs no lab
 
-    require("labs")
+    require_extra("labs")
     for path in write_notebooks(folder):
         echo(str(path))
 

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeVar
 from assistant.api import BadInput, Record, _, replace
 from assistant.api.records import from_plain
 from assistant.api.steps import LiveHost
-from assistant.api.system import read_plain, unreadable
+from assistant.api.system import read_regular, unreadable_error
 from assistant.api.texts import language
 from assistant_addons.labs.scene import Outcome
 
@@ -171,9 +171,9 @@ def lab_at(key: str) -> Definition:
 def _read(path: Path, kind: type[_R]) -> _R:
     what = f"{path.parent.name}/{path.name}"
     try:
-        raw = tomllib.loads(read_plain(path, FILE_BYTES, follow=True).decode())
+        raw = tomllib.loads(read_regular(path, FILE_BYTES, follow=True).decode())
     except OSError as error:
-        raise unreadable(what, error) from error
+        raise unreadable_error(what, error) from error
     except ValueError as error:  # no UTF-8, no TOML
         raise BadInput(
             _("{what} cannot be read: {reason}.", what=what, reason=str(error)), hint=_("Correct it there.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from assistant.api import AssistantError, BadInput, Record, Text, _, replace, say
 from assistant.api.records import from_json, from_plain, to_json
-from assistant.api.system import append_private, read_plain
+from assistant.api.system import append_private, read_regular
 from assistant_addons.labs.definition import LabText, labs
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Journal:
 
     def _read(self) -> Iterator[Entry]:
         try:
-            lines = read_plain(self.path, JOURNAL_BYTES).decode(errors="replace").splitlines()
+            lines = read_regular(self.path, JOURNAL_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return
         for line in lines:
@@ -187,7 +187,7 @@ def _graded(path: Path, blank: Grade) -> Iterator[Grade]:
     import nbformat  # noqa: PLC0415 - a lab that is played needs none of the notebooks' libraries
 
     try:
-        content = read_plain(path, NOTEBOOK_BYTES, follow=True)
+        content = read_regular(path, NOTEBOOK_BYTES, follow=True)
         notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
         reason = getattr(error, "strerror", None) or type(error).__name__

@@ -21,11 +21,11 @@ from assistant.api.steps import (
     ReplayHost,
     Site,
     detect,
-    diagnosed,
+    find_causes,
     read_log,
     recorded_machine,
 )
-from assistant.api.system import missing_extra_error, read_plain, user_cache
+from assistant.api.system import missing_extra_error, read_regular, user_cache
 from assistant.api.texts import use_language
 from assistant_addons.labs.definition import FILE_BYTES, LabText, lab_at
 from assistant_addons.labs.journal import (
@@ -199,7 +199,7 @@ class Lab:
         self.scene.clear()
         self._set_variables()  # what an earlier start left in the folder no longer counts
         for program in self._definition.programs:
-            self.scene.write(program.name, read_plain(program, FILE_BYTES, follow=True))
+            self.scene.write(program.name, read_regular(program, FILE_BYTES, follow=True))
         self._program.breaks(self.scene)
 
     def symptom(self) -> Answer:
@@ -301,7 +301,7 @@ class Lab:
 
     def _causes(self) -> tuple[Diagnosis, ...]:
         """Diagnose what the symptom prints, with what is known of the lab's environment and machine."""
-        return diagnosed(read_log(self._program.symptom(self.scene).text), self._machine())
+        return find_causes(read_log(self._program.symptom(self.scene).text), self._machine())
 
     def _machine(self) -> Machine:
         if machine := self._definition.english.machine:
@@ -319,7 +319,7 @@ class Lab:
         found = hashlib.sha256()
         for name in self.text.files:
             with suppress(OSError):  # there is none
-                found.update(read_plain(self.scene.folder / name, FILE_BYTES))
+                found.update(read_regular(self.scene.folder / name, FILE_BYTES))
         return found.hexdigest()[:16] if self.text.files else ""
 
     def _shown(self, text: str) -> Answer:

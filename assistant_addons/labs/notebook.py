@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from assistant.api import say
-from assistant.api.system import unwritable, write_whole
+from assistant.api.system import unwritable_error, write_atomically
 from assistant.api.texts import LANGUAGES, in_language
 from assistant_addons.labs.definition import Definition, labs
 from assistant_addons.labs.lab import opening
@@ -55,9 +55,9 @@ def write_notebooks(folder: Path) -> tuple[Path, ...]:
     for path, notebook in written.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, notebook)
+            write_atomically(path, notebook)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise unwritable_error(path, error) from error
     return tuple(written)
 
 

@@ -24,14 +24,14 @@ from assistant.api.system import (
     RUNTIME,
     Isolation,
     Lock,
+    child_environment,
     discard_folder,
-    for_child,
-    read_plain,
+    read_regular,
     stream,
     user_cache,
-    write_whole,
+    write_atomically,
 )
-from assistant.api.texts import STARTED_AS, verbatim, without_colours
+from assistant.api.texts import STARTED_AS, remove_colours, verbatim
 
 PACKAGE_FILE_BYTES = 4 << 30
 LONGEST_LINE = 1 << 16  # chosen: characters; a longer line of a child comes in parts
@@ -61,7 +61,7 @@ def consists_of(environment: Path, name: str, files: Mapping[str, str]) -> bool:
     if folder is None or altered(environment, name):
         return False
     try:
-        return all(read_plain(folder / path).decode() == text for path, text in files.items())
+        return all(read_regular(folder / path).decode() == text for path, text in files.items())
     except (OSError, ValueError):
         return False
 
@@ -76,7 +76,7 @@ def _lists(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each package with its files and their hashes."""
     for about in folder.glob("*.dist-info"):
         try:
-            rows = csv.reader(read_plain(about / "RECORD").decode().splitlines())
+            rows = csv.reader(read_regular(about / "RECORD").decode().splitlines())
             yield canonicalize_name(about.name.partition("-")[0]), {row[0]: row[1] for row in rows if len(row) > 1}
         except (OSError, ValueError):
             continue
@@ -90,7 +90,7 @@ def _differs(environment: Path, path: Path, promised: str) -> bool:
         return True
     kind, _sign, value = promised.partition("=")
     try:
-        content = read_plain(path, PACKAGE_FILE_BYTES)
+        content = read_regular(path, PACKAGE_FILE_BYTES)
         found = urlsafe_b64encode(hashlib.new(kind, content).digest()).rstrip(b"=").decode()
     except (OSError, ValueError):
         return True
@@ -125,7 +125,7 @@ class Outcome(NamedTuple):
 def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float) -> Outcome:
     """Run a command as this user; past its limit it ends with 124."""
     lines: list[str] = []
-    apart = Isolation(for_child({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
+    apart = Isolation(child_environment({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
     try:
         status = stream(argv, lines.append, limit=limit, isolation=apart)
     except TimeoutError:
@@ -226,14 +226,14 @@ class Scene:
         """Write a file of the scene, whole; raise `BadInput` for a name that leads out of it."""
         path = self._inside(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, self.filled(text) if isinstance(text, str) else text)
+        write_atomically(path, self.filled(text) if isinstance(text, str) else text)
         return path
 
     def read(self, name: str) -> str:
         """Read a file of the scene; "" where there is none. Raises `BadInput` for a name that leads out of it."""
         path = self._inside(name)
         try:
-            return read_plain(path, FILE_BYTES).decode("utf-8", errors="replace")
+            return read_regular(path, FILE_BYTES).decode("utf-8", errors="replace")
         except OSError:
             return ""
 
@@ -385,7 +385,7 @@ class Scene:
 
     def _run(self, argv: list[str], variables: Mapping[str, str] | None = None) -> Outcome:
         done = run_here(argv, {**self.variables, **(variables or {})}, self.folder, LIMIT_SECONDS)
-        return Outcome(done.status, without_colours(done.text))
+        return Outcome(done.status, remove_colours(done.text))
 
 
 def _replaced(text: str, places: Mapping[str, str]) -> str:

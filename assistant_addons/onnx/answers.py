@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.api import Message, Record, Text, _
-from assistant.api.records import Finding, duration
+from assistant.api.records import Finding, format_duration
 
 Provider = Literal["dml", "cpu"]
 TITLES: dict[Provider, Text] = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}
@@ -202,9 +202,9 @@ def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
         (
             name,
             _placed(run),
-            duration(run.load_seconds),
-            duration(run.first_seconds),
-            duration(run.seconds),
+            format_duration(run.load_seconds),
+            format_duration(run.first_seconds),
+            format_duration(run.seconds),
             f"{run.peak_bytes / 2**20:.0f} MB",
         )
         for name, run in found

@@ -102,9 +102,9 @@ def _content(model: str) -> str | bytes:
 def _read(path: str, *, weights: bool = False) -> Any:  # noqa: ANN401 - onnx is imported only here
     import onnx  # noqa: PLC0415 - only a child loads it
 
-    from assistant.api.system import open_plain  # noqa: PLC0415 - likewise
+    from assistant.api.system import open_regular  # noqa: PLC0415 - likewise
 
-    with open_plain(Path(path), follow=True) as file:
+    with open_regular(Path(path), follow=True) as file:
         model = onnx.load_model_from_string(file.read())
     if weights:
         onnx.external_data_helper.load_external_data_for_model(model, str(Path(path).parent))

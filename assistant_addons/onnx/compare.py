@@ -16,7 +16,7 @@ from onnx import ModelProto
 
 from assistant.api import Message, _, render, sentences
 from assistant.api.records import decoder
-from assistant.api.system import read_plain
+from assistant.api.system import read_regular
 from assistant_addons.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.inputs import Feeds
@@ -79,7 +79,7 @@ def source_of(model: Path) -> Path | None:
     """Find the model that a conversion started from, by the log beside it."""
     log = model.with_name(f"{model.name}.log.json")
     try:
-        source = msgspec.json.decode(read_plain(log, follow=True), type=dict[str, Any]).get("source")
+        source = msgspec.json.decode(read_regular(log, follow=True), type=dict[str, Any]).get("source")
     except (OSError, msgspec.DecodeError):
         return None
     return Path(source) if isinstance(source, str) and Path(source).is_file() else None

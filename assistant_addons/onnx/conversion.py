@@ -18,7 +18,7 @@ from onnx import ModelProto
 
 from assistant.api import BadInput, Message, Record, Text, WorkFailed, _
 from assistant.api.records import to_json
-from assistant.api.system import open_plain, unwritable, write_whole
+from assistant.api.system import open_regular, unwritable_error, write_atomically
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.fp16 import convert_program
@@ -200,7 +200,7 @@ def convert_model(model: ModelProto, options: Options, samples: Sequence[Feeds] 
 def read_samples(path: str | Path) -> list[Feeds]:
     """Read inputs to calibrate and compare with: an .npz file that holds an array for each input's name."""
     try:
-        with open_plain(Path(path), follow=True) as file, np.load(file, allow_pickle=False) as archive:
+        with open_regular(Path(path), follow=True) as file, np.load(file, allow_pickle=False) as archive:
             return [{name: archive[name] for name in archive.files}]
     except (OSError, ValueError, EOFError) as error:
         message = _("{file} holds no arrays that NumPy could read.", file=path)
@@ -254,9 +254,9 @@ def _write_log(done: Conversion, output: Path, folder: Path) -> None:
     for suffix, text in ((".log.json", to_json(done, indent=2)), (".log.txt", "\n".join(lines))):
         path = folder / (output.name + suffix)
         try:
-            write_whole(path, text + "\n")
+            write_atomically(path, text + "\n")
         except OSError as error:
-            raise unwritable(output.with_name(path.name), error) from error
+            raise unwritable_error(output.with_name(path.name), error) from error
 
 
 class Loaded(NamedTuple):

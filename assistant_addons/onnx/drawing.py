@@ -6,7 +6,7 @@ from rich.text import Text
 
 from assistant.api import render, say
 from assistant.api.drawing import console, draw_findings, draw_rows
-from assistant.api.records import duration
+from assistant.api.records import format_duration
 from assistant_addons.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,
@@ -38,7 +38,9 @@ def draw_conversion(done: Conversion) -> None:
     if done.loaded is False:
         console.print(Text(say("ONNX Runtime loads neither the result nor the original on the CPU."), style="yellow"))
     text = say("Written: {file}, opset {opset}, in {seconds}.")
-    console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
+    console.print(
+        Text(text.format(file=done.output, opset=done.opset, seconds=format_duration(done.seconds)), style="bold")
+    )
 
 
 def draw_attempt(answer: Attempt) -> None:

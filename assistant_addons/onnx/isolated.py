@@ -12,7 +12,15 @@ from tempfile import TemporaryDirectory
 
 from assistant.api import BadInput, WorkFailed, _, replace
 from assistant.api.records import from_json, to_json
-from assistant.api.system import CancelToken, discard, put_in_place, read_plain, require, sync_to_disk, unwritable
+from assistant.api.system import (
+    CancelToken,
+    discard,
+    fsync_path,
+    put_in_place,
+    read_regular,
+    require_extra,
+    unwritable_error,
+)
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, default_output
 from assistant_addons.onnx.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant_addons.onnx.worker import ANSWER_FILE, Answer, Request
@@ -58,13 +66,13 @@ def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = 
 
 
 def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Answer:
-    require("onnx")
+    require_extra("onnx")
     with TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         done = confine(WORKER, bounds, folder, stdin=to_json(request), cancel=cancel)
         _refuse_ended(done, request.model, bounds)
         try:
-            answer = from_json(read_plain(folder / ANSWER_FILE, ANSWER_BYTES), Answer, request.model)
+            answer = from_json(read_regular(folder / ANSWER_FILE, ANSWER_BYTES), Answer, request.model)
         except OSError as error:
             raise _broken(done) from error
     if answer.code:
@@ -113,7 +121,7 @@ def kept_aside(output: Path) -> Iterator[Path]:
         try:
             _put_in_place(folder, output)
         except OSError as error:
-            raise unwritable(output, error) from error
+            raise unwritable_error(output, error) from error
 
 
 @contextmanager
@@ -134,7 +142,7 @@ def _put_in_place(folder: Path, output: Path) -> None:
     data = f"{output.name}.data"
     parts = sorted(folder.iterdir(), key=lambda part: (part.name != data, part.name != output.name, part.name))
     for part in parts:
-        sync_to_disk(part)
+        fsync_path(part)
     if any(part.name == data for part in parts):
         discard(output)
     for part in parts:

@@ -20,7 +20,15 @@ from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, Tenso
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.api import BadInput, _
-from assistant.api.system import discard, draft, open_plain, put_in_place, unreadable, unwritable, write_whole
+from assistant.api.system import (
+    discard,
+    open_regular,
+    put_in_place,
+    unreadable_error,
+    unwritable_error,
+    write_atomically,
+    write_draft,
+)
 from assistant_addons.onnx.answers import default_output
 from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors, undefined
 
@@ -65,7 +73,7 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
         for tensor in tensors(model):
             _complete(tensor, path, weights=weights)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     _refuse_scattered(model, path)
     return model
 
@@ -93,7 +101,7 @@ def save_model(
         place = folder or path.parent
         _write(model, place / path.name, place / data.name if data else None)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     return path
 
 
@@ -111,7 +119,7 @@ def _content(path: Path) -> bytes:
 
     It may be a link, as caches of models are full of them.
     """
-    with open_plain(path, follow=True) as file:
+    with open_regular(path, follow=True) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= LIMIT:
             return file.read(size)
@@ -125,7 +133,7 @@ def _parsed(path: Path) -> ModelProto:
     try:
         data = _content(path)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
             _("{file} is only a Git LFS pointer, not the model itself.", file=path),
@@ -160,7 +168,7 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     if size not in {None, int(length)}:
         raise _damaged(tensor, path)
     if weights or int(length) <= KEPT_BYTES:
-        with open_plain(file, follow=True) as data:
+        with open_regular(file, follow=True) as data:
             data.seek(int(offset))
             tensor.raw_data = data.read(int(length))
         tensor.data_location = TensorProto.DEFAULT
@@ -237,13 +245,13 @@ def _refuse_source(written: set[Path | None], source: Path) -> None:
 def _write(model: ModelProto, path: Path, data: Path | None) -> None:
     """Write beside the names and rename at the end; an older model goes before its data are replaced."""
     if data is None:
-        write_whole(path, model.SerializeToString())
+        write_atomically(path, model.SerializeToString())
         return
     moved: list[tuple[TensorProto, bytes]] = []
     try:
-        weights = draft(data, lambda file: _move_weights(model, file, data.name, moved))
+        weights = write_draft(data, lambda file: _move_weights(model, file, data.name, moved))
         try:
-            part = draft(path, lambda file: file.write(model.SerializeToString()))
+            part = write_draft(path, lambda file: file.write(model.SerializeToString()))
         except BaseException:
             discard(weights)
             raise

@@ -23,7 +23,7 @@ from assistant.api.notebook import (
     make,
 )
 from assistant.api.records import Severity
-from assistant.api.system import write_whole
+from assistant.api.system import write_atomically
 from assistant.api.texts import Markup, joined, tag
 from assistant_addons.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
@@ -111,7 +111,7 @@ class OnnxPage(AddonPart):
     def _uploaded(self) -> str:
         """Write what was uploaded, a model and its weights, into a folder of its own; answer the model's path."""
         for item in self.upload.value:
-            write_whole(self._folder / Path(item["name"]).name, bytes(item["content"]))
+            write_atomically(self._folder / Path(item["name"]).name, bytes(item["content"]))
         names = [Path(item["name"]).name for item in self.upload.value]
         models = [name for name in names if name.endswith(".onnx")] or names
         return str(self._folder / models[0]) if models else ""

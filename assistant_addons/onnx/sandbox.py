@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assistant.api.system import CancelToken, Isolation, quiet, stream
+from assistant.api.system import CancelToken, Isolation, stream, telemetry_off
 
 BOOT = """import sys
 sys.path[:] = [place for place in sys.path if place]  # what lies in the working folder is not ours
@@ -169,7 +169,7 @@ def clean_environment(folder: Path) -> dict[str, str]:
     passed = {name: value for name, value in os.environ.items() if name.upper() in PASSED or name.startswith("LC_")}
     homes = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"), str(home))
     passed |= homes | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(short))
-    return passed | {"PYTHONUSERBASE": site.getuserbase(), **quiet()}
+    return passed | {"PYTHONUSERBASE": site.getuserbase(), **telemetry_off()}
 
 
 def _package() -> Path:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from assistant.api import AssistantError, BadInput, Record, Text, WorkFailed, _
 from assistant.api.records import from_json, to_json
-from assistant.api.system import write_whole
+from assistant.api.system import write_atomically
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, Provider
 
 ANSWER_FILE = "answer.json"
@@ -56,7 +56,7 @@ def main() -> None:
     """Do the work and leave the answer; a fault of ours ends in a traceback, for the parent to report."""
     place = Path(ANSWER_FILE).resolve()
     request = from_json(sys.stdin.read(), Request, "the request")
-    write_whole(place, to_json(answered(request)))
+    write_atomically(place, to_json(answered(request)))
 
 
 def answered(request: Request) -> Answer:

@@ -20,17 +20,17 @@ from assistant.api.planning import (
     PlanInputs,
     Target,
     TorchRelease,
+    all_companions,
     carried_by_torch_index,
-    every_companion,
+    device_targets,
+    find_target,
     load_catalog,
     make_plans,
     name_of,
     number,
     read_pins,
-    requested,
+    requested_packages,
     requirement,
-    target_of,
-    targets_of,
     version_ranges,
     with_device_code,
 )
@@ -178,7 +178,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
 
 def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[TorchRelease]:
     """Yield the releases, newest first, that are not excluded by the pins alone."""
-    target = target_of(machine, request, catalog)
+    target = find_target(machine, request, catalog)
     try:
         pins = read_pins(request.pins, catalog, target.markers if isinstance(target, Target) else {})
     except NothingFits:
@@ -192,10 +192,10 @@ def for_other_cuda(plan: Plan, machine: Machine, catalog: Catalog, request: Requ
     Empty where the plan's own CUDA serves everything, or no build that serves is known. The best build of a release is
     for the newest CUDA that the hardware allows, and what is requested may be older than that.
     """
-    target = target_of(machine, request, catalog)
+    target = find_target(machine, request, catalog)
     if not isinstance(target, Target):
         return ()
-    own = requested(machine, catalog, request)
+    own = requested_packages(machine, catalog, request)
     wanted = {need: other_cuda(need, plan.torch, plan.variant, target.platform) for need in own}
     majors = frozenset[int]().union(*wanted.values())
     if not majors:
@@ -238,7 +238,7 @@ def pypis_build(plan: Plan, machine: Machine, catalog: Catalog, request: Request
 
 def _of_pypi(plan: Plan, machine: Machine, catalog: Catalog) -> str:
     """Return the build of a plan's torch that PyPI has, such as "cu132", which on Linux is one for CUDA."""
-    target = target_of(machine, Request(python=plan.python), catalog)
+    target = find_target(machine, Request(python=plan.python), catalog)
     return catalog.build_of(plan.torch, "pypi", target.platform) if isinstance(target, Target) else ""
 
 
@@ -304,7 +304,7 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
     """
     if plan.backend not in (Backend.ROCM, Backend.XPU):
         return ()
-    names = [row.name for row in every_companion() if "triton" in row.name]
+    names = [row.name for row in all_companions() if "triton" in row.name]
     names = [name for name in names if name != "triton" and carried_by_torch_index(name, plan.variant)]
     for release in (row.version for row in load_catalog().releases if number(row.version) <= number(plan.torch)):
         if found := [name for name in names if any(one.goes_with(release) for one in version_ranges(name))]:
@@ -318,10 +318,10 @@ def question(band: Band, machine: Machine, catalog: Catalog, request: Request) -
     A resolver settles what comes first at its newest, so torch is fitted to the user's packages, not they to torch.
     What the tables of companions alone know of the newest release goes along as constraints.
     """
-    plan, target = band.best, target_of(machine, request, catalog)
+    plan, target = band.best, find_target(machine, request, catalog)
     if not isinstance(target, Target):
         return plan
-    own = [need for need in requested(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
+    own = [need for need in requested_packages(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
     named = {canonicalize_name(need.name) for need in own}
     whole = band.is_one_plan
     lines = {line: name_of(line) for line in plan.requirements}
@@ -340,7 +340,7 @@ def pairs(plan: Plan, catalog: Catalog, names: Iterable[str]) -> tuple[str, ...]
     """Return lines that name, of some packages, those from torch's family in the version that goes with a plan's."""
     release = catalog.release(plan.torch)
     found = {name: companion(Requirement(name), release) for name in FAMILY if name in set(names)} if release else {}
-    targets = targets_of(plan.requirements)
+    targets = device_targets(plan.requirements)
     return tuple(with_device_code(f"{name}=={version}", targets) for name, version in found.items() if version)
 
 

@@ -9,9 +9,9 @@ import click
 from packaging.requirements import Requirement
 
 from assistant.api import Message, Text, _, render, say
-from assistant.api.journey import each
+from assistant.api.journey import check_each
 from assistant.api.journey import plan as plan_command
-from assistant.api.planning import in_words, launchers, needs
+from assistant.api.planning import describe_needs, launchers, system_needs
 from assistant.api.records import Backend
 from assistant.api.steps import system_name
 from assistant.api.terminal import echo, echo_json, json_option
@@ -19,7 +19,7 @@ from assistant.api.texts import as_typed
 from assistant_addons.projects.recipes import ANY, Recipe, recipe_of
 from assistant_addons.projects.recipes import recipes as listed
 
-recipe_argument = click.argument("name", callback=each(lambda name: recipe_of(name).key))
+recipe_argument = click.argument("name", callback=check_each(lambda name: recipe_of(name).key))
 
 
 @click.group()
@@ -110,8 +110,8 @@ def recipe_rows(recipe: Recipe) -> list[tuple[Text, Text]]:
 
 def _needs(recipe: Recipe) -> Iterable[Message]:
     """Say what a recipe and its packages need on the system."""
-    packages = (need for line in recipe.requirements for need in needs(Requirement(line).name))
-    return dict.fromkeys(need.text for need in (*in_words(recipe.name, recipe.needs), *packages))
+    packages = (need for line in recipe.requirements for need in system_needs(Requirement(line).name))
+    return dict.fromkeys(need.text for need in (*describe_needs(recipe.name, recipe.needs), *packages))
 
 
 def _backend_on(backend: Backend, systems: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assistant.api import BadInput, Message, NothingFits, _, render, sentences
-from assistant.api.journey import each, host_of, only_one, read_text, replay_option
+from assistant.api.journey import check_each, find_host, read_text, refuse_several, replay_option
 from assistant.api.records import Backend, Machine, from_json
 from assistant.api.steps import detect, load_catalog, make_plans
 from assistant.api.terminal import echo, echo_json, json_option
@@ -44,7 +44,7 @@ def _count(text: str) -> int:
     "--bits",
     default="",
     metavar="N|FORMAT",
-    callback=each(lambda name: format_of(name).key),
+    callback=check_each(lambda name: format_of(name).key),
     help="The bits of a weight (4, 8, 16), or the format: nf4, gptq, awq, q4_k_m, …; by default 16.",
 )
 @click.option(
@@ -80,7 +80,7 @@ def fit(
     **model: Any,  # noqa: ANN401 - the options of the model
 ) -> None:
     """Estimate whether a language model fits into the card's memory."""
-    only_one(machine=machine, replay=replay, memory=memory)
+    refuse_several(machine=machine, replay=replay, memory=memory)
     shape = _shape(model)
     parameters = _count(model["parameters"]) if model["parameters"] else shape.parameters if shape else 0
     if not parameters:
@@ -116,7 +116,7 @@ def _shape(model: dict[str, Any]) -> Shape | None:
 
 def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, Message]:
     """Return the memory that the machine's plan would compute in, in GiB, and what it belongs to."""
-    here = from_json(read_text(machine), Machine, machine) if machine else detect(host_of(replay)).machine
+    here = from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
     plan = make_plans(here, load_catalog()).choice
     if plan is None or plan.backend is Backend.CPU:
         return here.memory_gb, _("the machine")

@@ -16,18 +16,18 @@ from assistant.api.planning import (
     PlanInputs,
     Target,
     VersionRange,
+    all_companions,
     applicable_requirements,
-    between,
     bounds_beside,
+    bounds_between,
+    can_overlap,
     carried_by_torch_index,
-    companion,
-    every_companion,
+    find_companion,
+    find_target,
     load_catalog,
-    needs,
-    overlap,
-    target_of,
+    system_needs,
     version_ranges,
-    with_those_below,
+    with_underlying,
 )
 from assistant.api.records import Plan, Planning
 
@@ -51,13 +51,13 @@ def with_needs(planning: Planning, case: PlanInputs) -> Planning:
 
 
 def _with_needs(plan: Plan, case: PlanInputs) -> Plan:
-    target = target_of(case.machine, replace(case.request, python=plan.python), case.catalog)
+    target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     if not isinstance(target, Target):
         return plan
     pins = applicable_requirements(case.request.pins, target.markers)
     asked = [pin for pin in pins if canonicalize_name(pin.name) not in CORE]
     added = beside(asked, plan.torch, plan.variant.removeprefix("nightly/"), target.platform)
-    system = (need for pin in asked for need in needs(pin.name, target.os, plan.backend))
+    system = (need for pin in asked for need in system_needs(pin.name, target.os, plan.backend))
     said = (sentences((need.text, need.help)) for need in system if need.key != _NEEDED_BY_TORCH)
     return replace(
         plan,
@@ -71,7 +71,7 @@ def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:
 
     None where the tables know nothing of them, or where their newest goes with any torch.
     """
-    fitting = [one for one in version_ranges(requirement.name) if overlap(str(requirement.specifier), one.versions)]
+    fitting = [one for one in version_ranges(requirement.name) if can_overlap(str(requirement.specifier), one.versions)]
     newest_first = sorted(fitting, key=lambda one: one.least, reverse=True)
     if not newest_first or not newest_first[0].torch:
         return None
@@ -87,7 +87,7 @@ def constraints_for(torch: str, variant: str, platform: str) -> tuple[str, ...]:
     """
     found = {
         row.name: bounds_beside(row.name, torch) & _by_cuda(row, torch, variant, platform)
-        for row in every_companion()
+        for row in all_companions()
         if not row.only_source
     }
     return tuple(f"{name}{bounds}" for name, bounds in found.items() if str(bounds))
@@ -119,7 +119,7 @@ def beside(requirements: Iterable[Requirement], torch: str, variant: str, platfo
     parts = [
         part
         for need in requirements
-        for row in with_those_below(need.name)
+        for row in with_underlying(need.name)
         for part in (_of_extras(row, need, torch, major), _of_wheels(row, need, torch, variant, platform))
     ]
     return Added(
@@ -133,7 +133,7 @@ def other_cuda(need: Requirement, torch: str, variant: str, platform: str) -> fr
 
     Empty where no versions are known that would serve torch's own: then only a warning can tell.
     """
-    row, major = companion(need.name), cuda_major(torch, variant, platform)
+    row, major = find_companion(need.name), cuda_major(torch, variant, platform)
     if row is None or not any(major in one.cuda for one in row.ranges):
         return frozenset()
     open_, wrong = _open(row, need, torch), for_other_cuda(row, torch, variant, platform)
@@ -190,7 +190,7 @@ def _of_wheels(row: Companion, need: Requirement, torch: str, variant: str, plat
 def _open(row: Companion, need: Requirement, torch: str) -> list[VersionRange]:
     """Return the versions of a companion that a requirement of it, or of what computes with it, may take."""
     wanted = str(need.specifier) if canonicalize_name(need.name) == row.name else ""
-    return [one for one in row.ranges if one.goes_with(torch) and overlap(one.versions, wanted)]
+    return [one for one in row.ranges if one.goes_with(torch) and can_overlap(one.versions, wanted)]
 
 
 def _cudas(majors: Iterable[int]) -> str:
@@ -200,4 +200,4 @@ def _cudas(majors: Iterable[int]) -> str:
 def _by_cuda(row: Companion, torch: str, variant: str, platform: str) -> SpecifierSet:
     """Return the bounds that leave out wheels for another CUDA major, where some are known to be for this one."""
     good = [one for one in row.ranges if cuda_major(torch, variant, platform) in one.cuda]
-    return between(for_other_cuda(row, torch, variant, platform), good)
+    return bounds_between(for_other_cuda(row, torch, variant, platform), good)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.api import NothingFits, WorkFailed, replace
-from assistant.api.planning import PlanInputs, Tools, unchecked, with_python_reason
+from assistant.api.planning import PlanInputs, Tools, warn_unchecked, with_python_reason
 from assistant.api.records import Planning
 from assistant_addons.projects.builds import Band
 from assistant_addons.projects.companions import with_needs
@@ -29,9 +29,9 @@ def decide(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
     except NothingFits:
         raise
     except WorkFailed as error:  # uv knows no such platform, or may not be used
-        return unchecked(planning, error.message)
+        return warn_unchecked(planning, error.message)
     if outcome.plan is None:
-        return unchecked(planning, outcome.trial.unchecked)
+        return warn_unchecked(planning, outcome.trial.unchecked)
     found = explained(search, outcome)
     here = case.machine.python
     if here and not case.request.python and not here.startswith(choice.python):

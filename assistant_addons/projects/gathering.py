@@ -14,7 +14,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.api import BadInput, Message, Text, _, ngettext, sentences
-from assistant.api.planning import carried_by_torch_index, index_fault, is_pypi, known_index, load_catalog, mirrors_pypi
+from assistant.api.planning import (
+    carried_by_torch_index,
+    index_fault,
+    is_known_index,
+    is_pypi,
+    is_pypi_mirror,
+    load_catalog,
+)
 from assistant.api.texts import Policy, command_line, redact, visible, without_credentials
 from assistant_addons.projects.imports import Code
 from assistant_addons.projects.project import Guess, Project, ProjectKind
@@ -283,9 +290,9 @@ class Gathering:
         """Return whether packages may come from an index that a file names: it is known, or the user trusts it."""
         plain = without_credentials(url).rstrip("/")
         return (
-            known_index(plain, load_catalog())
+            is_known_index(plain, load_catalog())
             or is_pypi(plain)
-            or mirrors_pypi(plain, load_catalog())
+            or is_pypi_mirror(plain, load_catalog())
             or plain in self._trusted
         )
 
@@ -294,9 +301,9 @@ class Gathering:
         safe, plain = shown(without_credentials(url)), without_credentials(url).rstrip("/")
         if is_pypi(plain):
             return
-        if known_index(plain, load_catalog()):
+        if is_known_index(plain, load_catalog()):
             self.note(_("The file's index {url} is not used: the plan chooses the build of torch.", url=safe))
-        elif mirrors_pypi(plain, load_catalog()):
+        elif is_pypi_mirror(plain, load_catalog()):
             self.note(
                 _("The file's mirror {url} is not used: your own settings say which mirror of PyPI is used.", url=safe)
             )
@@ -319,7 +326,7 @@ class Gathering:
         """Take a page or folder of wheels where the user trusts it."""
         path = None if "://" in place else source.beside(place)
         where = str(path) if path else place
-        if "://" in place and known_index(without_credentials(place), load_catalog()):
+        if "://" in place and is_known_index(without_credentials(place), load_catalog()):
             self.take_index(place)
         elif where.rstrip("/") in self._trusted and without_credentials(where) == where:
             self._links[where] = None

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assistant.api import BadInput, Record, _
-from assistant.api.planning import Table, card_name, cards_of, driven_by, short_name
+from assistant.api.planning import Table, card_name, find_cards, is_driven_by, short_name
 from assistant.api.records import Backend, Machine, Vendor, from_json
 
 GIB = 1024**3
@@ -91,8 +91,8 @@ def largest_card(machine: Machine, backend: Backend) -> tuple[str, float | None]
     None where that of some card is not known, as it may be the largest. A GPU inside the processor takes of the
     machine's own memory, and how much is a setting: unknown, where there is no other.
     """
-    cards = zip(machine.gpus, cards_of(machine), strict=True)
-    own = [(gpu.vram_gb, card) for gpu, card in cards if driven_by(card, backend)]
+    cards = zip(machine.gpus, find_cards(machine), strict=True)
+    own = [(gpu.vram_gb, card) for gpu, card in cards if is_driven_by(card, backend)]
     discrete = [(size, card) for size, card in own if not card.integrated and card.vendor is not Vendor.APPLE]
     sizes = [(size, short_name(card)) for size, card in discrete if size]
     if not sizes or len(sizes) < len(discrete):

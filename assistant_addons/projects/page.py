@@ -6,7 +6,7 @@ import ipywidgets as widgets
 
 from assistant.api import render, replace, say, sentences
 from assistant.api.notebook import AddonPart, Chips, Choose, Page, Session, State, make
-from assistant.api.planning import Bundle, bundle_of, bundles, load_catalog, make_plans, rejection_reason
+from assistant.api.planning import Bundle, bundles, find_bundle, load_catalog, make_plans, rejection_reason
 from assistant.api.records import Machine, Request
 from assistant.api.texts import language
 from assistant_addons.projects.recipe_plans import memory_warning
@@ -41,7 +41,7 @@ class PurposePart(AddonPart):
         if self._written != written:
             self._written = written
             self.chips.options = bundle_options(written[0])
-        self.chips.value = bundle_of(state.choices.request.bundle).key
+        self.chips.value = find_bundle(state.choices.request.bundle).key
         self.project.value = state.choices.request.project
 
 

@@ -16,16 +16,16 @@ from assistant.api.planning import (
     PlanInputs,
     Target,
     Unsolved,
+    all_names,
     card_name,
     carried_by_torch_index,
-    clashes,
-    companion,
-    known_names,
+    find_clashes,
+    find_companion,
+    find_target,
+    is_required_by_torch,
     name_of,
     other_pythons,
-    required_by_torch,
-    target_of,
-    unpaired,
+    unpaired_warnings,
     wheel_sources,
     with_python_reason,
 )
@@ -46,7 +46,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
-    of_torch = (*(line for line in asked.requirements if required_by_torch(name_of(line))), *outcome.lessons.named)
+    of_torch = (*(line for line in asked.requirements if is_required_by_torch(name_of(line))), *outcome.lessons.named)
     chosen = replace(
         plan,
         requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
@@ -120,7 +120,7 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
 def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
     """Say what is known to go with another torch alone, and is taken all the same as nothing else can be had."""
     versions, torch = outcome.trial.versions, asked.torch
-    lost = unpaired((name for name in versions if name != "torch"), torch)
+    lost = unpaired_warnings((name for name in versions if name != "torch"), torch)
     left_out = (line for line in asked.requirements if name_of(line) in outcome.lessons.left_out)
     giving_way = map(Requirement, (*search.giving_way(asked), *left_out))
     text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
@@ -128,7 +128,7 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
         text.format(torch=torch, need=need, package=need.name, version=versions[need.name])
         for need in giving_way
         if need.name in versions and not need.specifier.contains(versions[need.name], prereleases=True)
-        if not unpaired((need.name,), torch)
+        if not unpaired_warnings((need.name,), torch)
     )
     return [*lost, *others]
 
@@ -177,7 +177,7 @@ def _unknown(search: Search, trial: Trial) -> tuple[Message, Text] | None:
 
 def _nearest(name: str, search: Search) -> Text:
     """Propose the real name that is nearest to one that nobody has."""
-    known = {*known_names(), *search.case.catalog.packages}
+    known = {*all_names(), *search.case.catalog.packages}
     if near := difflib.get_close_matches(name, sorted(known), n=1, cutoff=_LIKE):
         return _("Did you mean {name}?", name=near[0])
     return _("Check the name, or name the index that has it.")
@@ -224,7 +224,7 @@ _WITH_NVCC = _(
 
 
 def _to_compile(name: str, backend: Backend) -> Message:
-    row = companion(name)
+    row = find_companion(name)
     compiler = row.compiler if row else ""
     if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
         return _WITH_NVCC
@@ -332,7 +332,7 @@ def _changes(plan: Plan, search: Search, trial: Trial) -> Iterator[tuple[str, st
 
 def wheel_pages(name: str, plan: Plan, machine: Machine, catalog: Catalog) -> list[Message]:
     """Say where wheels of a package lie for a plan's torch, beside PyPI and torch's indexes."""
-    target = target_of(machine, Request(python=plan.python), catalog)
+    target = find_target(machine, Request(python=plan.python), catalog)
     need = next((Requirement(line) for line in plan.requirements if name_of(line) == name), None)
     if not isinstance(target, Target) or need is None:
         return []
@@ -355,8 +355,8 @@ def without_overwritten(
     """
     kept = list(lines)
     ours = {name_of(line) for line in kept}.difference(asked)
-    left_out = {name for names in clashes(versions).values() for name in names if name in ours}
+    left_out = {name for names in find_clashes(versions).values() for name in names if name in ours}
     there = {name: version for name, version in versions.items() if name not in left_out}
     rest = tuple(line for line in kept if name_of(line) not in left_out)
     text = _("{names} share one folder and overwrite one another; keep only one of them.")
-    return rest, [text.format(names=", ".join(names)) for names in clashes(there).values()]
+    return rest, [text.format(names=", ".join(names)) for names in find_clashes(there).values()]

@@ -15,18 +15,18 @@ from assistant.api.planning import (
     PlanInputs,
     Refusal,
     Target,
-    bundle_of,
-    cards_of,
     carried_by_torch_index,
-    in_words,
+    describe_needs,
+    find_bundle,
+    find_cards,
+    find_target,
+    launch_line,
     launchers,
     name_of,
     number,
     plans_for,
     reject,
     system_name,
-    target_of,
-    written,
 )
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request, Vendor
 from assistant_addons.projects.companions import with_needs
@@ -53,10 +53,10 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request) -> Planning
 
     Raises `BadInput` as `plans_for` does, and for nightly builds of a recipe that needs releases.
     """
-    recipe = bundle_of(request.bundle)
+    recipe = find_bundle(request.bundle)
     if not isinstance(recipe, Recipe):
         return plans_for(machine, catalog, request)
-    target = target_of(machine, replace(request, python=request.python or USUAL_PYTHON), catalog)
+    target = find_target(machine, replace(request, python=request.python or USUAL_PYTHON), catalog)
     if isinstance(target, Refusal):  # of the system: no Python would help
         return plans_for(machine, catalog, request)
     if request.nightly and (recipe.torch or any(map(_is_of_torch, recipe.requirements))):
@@ -80,7 +80,7 @@ def with_recipe(request: Request) -> Request:
 
     Doing so twice changes nothing more.
     """
-    recipe = bundle_of(request.bundle)
+    recipe = find_bundle(request.bundle)
     if not isinstance(recipe, Recipe):
         return request
     bounds = [f"torch{recipe.torch[ANY]}"] if ANY in recipe.torch else []
@@ -205,7 +205,7 @@ def _build(plan: Plan, case: Case) -> str:
 def _refuse_card(plan: Plan, case: Case) -> Rejection | None:
     """Reject a CUDA plan where every card is known to be older than the recipe's least; unknown ones pass."""
     least = number(case.recipe.capability)
-    cards = [card for card in cards_of(case.machine) if card.vendor is Vendor.NVIDIA]
+    cards = [card for card in find_cards(case.machine) if card.vendor is Vendor.NVIDIA]
     if (
         not least
         or plan.backend is not Backend.CUDA
@@ -226,7 +226,7 @@ def _refuse_card(plan: Plan, case: Case) -> Rejection | None:
 def _finished(plan: Plan, case: Case) -> Plan:
     """Add to a plan what the recipe knows: its pages of wheels, variables, memory, needs and how it is started."""
     recipe, link = case.recipe, case.recipe.links.get(_build(plan, case), "")
-    needs = in_words(recipe.name, recipe.needs, case.target.os, plan.backend)
+    needs = describe_needs(recipe.name, recipe.needs, case.target.os, plan.backend)
     reasons = [*plan.reasons, *_start(plan, case), *(sentences((need.text, need.help)) for need in needs)]
     warnings = [*plan.warnings, *filter(None, (memory_warning(recipe, plan, case.machine),))]
     if plan.backend in recipe.untested:
@@ -252,7 +252,7 @@ def _start(plan: Plan, case: Case) -> Iterator[Message]:
         yield started.format(command=command)
     launcher = next((one for one in launchers() if one.key == recipe.launcher), None)
     arguments = launcher.backends.get(plan.backend, ()) if launcher else ()
-    line = written(launcher, arguments, case.target.os) if launcher and arguments else None
+    line = launch_line(launcher, arguments, case.target.os) if launcher and arguments else None
     if launcher and line:
         file = launcher.files.get(case.target.os, "")
         text = _("To start {recipe}, put the line `{command}` into {file}.") if file else started

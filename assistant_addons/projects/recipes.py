@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from assistant.api import BadInput, Message, Record, _
-from assistant.api.planning import Bundle, SystemNeed, Table, Trial, nearest
+from assistant.api.planning import Bundle, SystemNeed, Table, Trial, similar_keys
 from assistant.api.records import Backend, from_json
 
 ANY = "any"  # the key of what holds wherever nothing else is named
@@ -102,7 +102,7 @@ def recipe_of(key: str) -> Recipe:
     """Find a recipe by its key; raise `BadInput` for a name that is none."""
     found = _by_key().get(key.strip().lower())
     if found is None:
-        near = ", ".join(nearest(key.strip().lower(), list(_by_key())))
+        near = ", ".join(similar_keys(key.strip().lower(), list(_by_key())))
         raise BadInput(
             _("There is no recipe called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=near)
         )

@@ -16,12 +16,12 @@ from assistant.api.planning import (
     CORE,
     PlanInputs,
     Tools,
+    all_companions,
     carried_by_torch_index,
-    companion,
-    every_companion,
+    find_companion,
+    is_required_by_torch,
     name_of,
-    requested,
-    required_by_torch,
+    requested_packages,
     requirement,
     version_ranges,
 )
@@ -149,13 +149,13 @@ def within_one_of_each(bounds: Iterable[Iterable[SpecifierSet]]) -> Fits:
 
 def only_tables_know(name: str) -> bool:
     """Return whether the tables bind some versions of a package to a torch that their metadata does not name."""
-    row = companion(name)
+    row = find_companion(name)
     return bool(row and any(one.only_in_table for one in row.ranges))
 
 
 def computes_on(name: str, backend: Backend) -> bool:
     """Return whether a package computes on a backend, or on the CPU beside it, as far as the tables tell."""
-    row = companion(name)
+    row = find_companion(name)
     return row is None or not row.backends or bool({backend.value, Backend.CPU.value}.intersection(row.backends))
 
 
@@ -173,7 +173,7 @@ def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:
 @cache
 def _brought_along() -> frozenset[str]:
     """Name the packages that plans add beside companions, so that they can give way where no source has them."""
-    ways = (way for row in every_companion() for way in row.beside_cuda.values())
+    ways = (way for row in all_companions() for way in row.beside_cuda.values())
     return frozenset(canonicalize_name(Requirement(line).name) for way in ways for line in way.requires)
 
 
@@ -196,7 +196,7 @@ class Search:
         self.builds = builds_for(*case, planning, self.own_index)
         self.lessons = Lessons()
         self.silent: list[str] = []
-        self.requested = [(str(canonicalize_name(need.name)), need) for need in requested(*case)]
+        self.requested = [(str(canonicalize_name(need.name)), need) for need in requested_packages(*case)]
         self.spent = [0]
         self._blamed: set[str] = set()
         self._asked: list[Band] = []
@@ -408,7 +408,7 @@ class Search:
         if self._is_mixed(plan):
             bounds = (*bounds, *without_other_builds(label(plan), self.case.catalog))
         if silent := self.is_silent(plan):
-            lines = [line for line in lines if name_of(line) in CORE or not required_by_torch(name_of(line))]
+            lines = [line for line in lines if name_of(line) in CORE or not is_required_by_torch(name_of(line))]
             lines = [line.removesuffix(f"+{label(plan)}") if name_of(line) in CORE else line for line in lines]
         elif plan.backend is not Backend.CPU:
             lines += lessons.named
@@ -429,7 +429,7 @@ class Search:
             carried = carried_by_torch_index(name, plan.variant)
             if name in own - CORE and carried:
                 apart[name] = None
-            elif refusal and name in refusal.missing and name not in CORE and (carried or required_by_torch(name)):
+            elif refusal and name in refusal.missing and name not in CORE and (carried or is_required_by_torch(name)):
                 named[name] = None
             elif self._is_ours(name, plan):
                 left_out |= {one for one in map(name_of, plan.requirements) if one == name or _with_onnx(one, name)}
@@ -486,10 +486,10 @@ class Search:
             return plan
         named = {name_of(line) for line in plan.requirements}
         brought = [name for name in trial.versions if name not in named and carried_by_torch_index(name, plan.variant)]
-        brought = [name for name in brought if not required_by_torch(name)]
+        brought = [name for name in brought if not is_required_by_torch(name)]
         lines = pairs(plan, self.case.catalog, brought)
         others = tuple(
-            name for name in brought if name not in CORE and companion(name) and name not in self.lessons.apart
+            name for name in brought if name not in CORE and find_companion(name) and name not in self.lessons.apart
         )
         return replace(plan, requirements=(*plan.requirements, *lines, *others))
 

@@ -19,7 +19,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from assistant.api import BadInput, Record, Text, _
 from assistant.api.planning import Table, local_path
 from assistant.api.records import from_json
-from assistant.api.system import read_plain, unreadable
+from assistant.api.system import read_regular, unreadable_error
 from assistant.api.texts import Policy, printable, redact, text_pieces, without_credentials
 
 FILE_LIMIT = 10 * 10**6  # bytes, chosen: the longest lock file seen has 2 MB
@@ -98,11 +98,11 @@ def file_text(path: Path) -> str:
 def file_bytes(path: Path, limit: int = FILE_LIMIT) -> bytes:
     """Read a file of the project; raise `BadInput` where it cannot be read or has more than `limit` bytes."""
     try:
-        return read_plain(path, limit, follow=True)
+        return read_regular(path, limit, follow=True)
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise too_long(str(path), limit) from error
-        raise unreadable(shown(path), error) from error
+        raise unreadable_error(shown(path), error) from error
 
 
 def too_long(name: str, limit: int = FILE_LIMIT) -> BadInput:

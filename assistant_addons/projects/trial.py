@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.api import Record, Text, _
-from assistant.api.planning import Elsewhere, Tools
+from assistant.api.planning import RemotePlan, Tools
 from assistant.api.records import Machine, Plan
 
 # The variable by which uv tells its resolver's steps, and nothing else, on its standard error output.
@@ -192,7 +192,7 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
     Raises `Cancelled` on request, `BadInput` for an index or a requirement that is none, and `WorkFailed` where uv
     knows no such platform.
     """
-    answer = Elsewhere(plan, machine).ask(tools, is_trace, **TRACE)
+    answer = RemotePlan(plan, machine).ask(tools, is_trace, **TRACE)
     if not answer.status:
         return Trial(versions=answer.versions, trace=read_trace(answer.steps, on="torch"))
     # What comes as source alone is refused; offline, or without any package index, nothing is known.

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from assistant.catalog.identity import CardRow
-from assistant.catalog.tables import shipped
+from assistant.catalog.tables import load_table
 from assistant.diagnose import load_rules
 
 pytestmark = pytest.mark.full
@@ -62,7 +62,7 @@ def test_each_card_is_listed(site: Path) -> None:
     """A card is found by its name, beside what it gets."""
     for vendor in ("nvidia", "amd", "intel"):
         page = words_of(site / "reference" / "cards" / f"{vendor}.html")
-        rows = shipped(f"gpus_{vendor}.cards", CardRow).rows
+        rows = load_table(f"gpus_{vendor}.cards", CardRow).rows
         assert [name for row in rows if not row.generic for name in row.names if name not in page] == []
 
 

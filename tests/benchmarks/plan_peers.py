@@ -30,7 +30,7 @@ from assistant.model.plan import Request
 from assistant.model.record import from_plain
 from assistant.plan import make_plans
 from assistant.plan.candidates import read_pins
-from assistant.plan.target import Refusal, Target, target_of
+from assistant.plan.target import Refusal, Target, find_target
 
 CATALOG = load_catalog()
 GROUPS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel", "apple": "Apple", "nvidia": "NVIDIA", "amd": "AMD"}
@@ -60,7 +60,7 @@ def read(case: dict[str, Any]) -> tuple[Machine, tuple[str, ...]]:
 def held(case: dict[str, Any], variant: str) -> str | None:
     """Fill in the newest release that a variant's index holds for the case's Python, platform and pins."""
     machine, pins = read(case)
-    target = target_of(machine, Request(), CATALOG)
+    target = find_target(machine, Request(), CATALOG)
     if isinstance(target, Refusal):
         return None
     wishes = read_pins(pins, CATALOG, target.markers)
@@ -129,7 +129,7 @@ def light_the_torch(case: dict[str, Any]) -> Answer:
 def uv(case: dict[str, Any]) -> Answer:
     """Read off uv's log which indexes it asks; it takes the first, newest tag first, that has a wheel."""
     machine, _pins = read(case)
-    target = target_of(machine, Request(), CATALOG)
+    target = find_target(machine, Request(), CATALOG)
     if isinstance(target, Refusal):
         return NOTHING
     tags = _asked_by_uv(case, target)

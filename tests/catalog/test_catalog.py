@@ -18,7 +18,7 @@ from assistant.catalog.companions import Companion, WheelSource
 from assistant.catalog.identity import CardRow
 from assistant.catalog.launchers import Launcher
 from assistant.catalog.rows import AmdRelease, BuildCode, Driver, TorchRelease
-from assistant.catalog.tables import rows, shipped
+from assistant.catalog.tables import load_table, rows
 from assistant.model.errors import BadInput
 
 CATALOG = load_catalog()
@@ -42,7 +42,7 @@ def test_every_table_is_read_as_a_whole():
         for title in json.loads(file.read_bytes()):
             name = f"{file.name.removesuffix('.json')}.{title}"
             kind = CardRow if name.startswith("gpus_") else kinds.pop(name, None)
-            listed = shipped(name, kind).rows if kind else rows(name)
+            listed = load_table(name, kind).rows if kind else rows(name)
             assert kind or not {*listed[0]} & {*dir(dict)}, f"{name}: a column that no attribute can name"
     assert kinds == {}
 
@@ -51,7 +51,7 @@ def test_every_table_is_read_as_a_whole():
 def test_a_slip_of_the_pen_in_a_row_is_refused(slip, monkeypatch):
     """A misspelt, a further or a forgotten key must not become a default that nobody meant."""
     table = {"source": "s", "as_of": "2026-01-01", "defaults": {"words": ""}, "rows": [{"code": "8.6"}, slip]}
-    monkeypatch.setattr(tables, "_tables_of", lambda _file: {"slip": msgspec.json.encode(table)})
+    monkeypatch.setattr(tables, "_read_data_file", lambda _file: {"slip": msgspec.json.encode(table)})
     with pytest.raises(BadInput, match="other keys"):
         rows(f"{'-'.join(slip)}.slip")
 

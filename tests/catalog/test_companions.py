@@ -13,27 +13,27 @@ from tables import each
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import (
     WheelSource,
+    all_companions,
+    all_names,
     carried_by_torch_index,
-    clashes,
-    companion,
-    every_companion,
-    known_names,
-    needs,
-    sharing,
+    companion_trial,
+    find_clashes,
+    find_companion,
+    installed_of_clash,
+    system_needs,
     takes_device_extra,
-    trial,
-    unpaired,
+    unpaired_warnings,
     version_ranges,
     wheel_sources,
 )
 from assistant.catalog.rows import Trial
-from assistant.catalog.tables import rows, shipped
+from assistant.catalog.tables import load_table, rows
 from assistant.model.plan import Backend
 
 CATALOG = load_catalog()
 NEEDS = {row.key for row in rows("needs.needs")}
-ROWS = every_companion()
-SOURCES = shipped("companions.wheel_sources", WheelSource).rows
+ROWS = all_companions()
+SOURCES = load_table("companions.wheel_sources", WheelSource).rows
 RELEASES = [row.version for row in CATALOG.releases]
 LINUX, WINDOWS = "linux_x86_64", "windows_amd64"
 
@@ -48,7 +48,7 @@ def test_names_are_unique_and_as_installers_write_them():
     assert names == [canonicalize_name(name) for name in names]
     through = {name for row in ROWS for name in row.through}
     assert {place.name for place in SOURCES} | through <= {*names}
-    assert known_names() >= {*names, "torch", "flash-attn-3"}
+    assert all_names() >= {*names, "torch", "flash-attn-3"}
 
 
 def test_platforms_needs_and_backends_are_those_of_the_project():
@@ -92,12 +92,12 @@ def test_every_pair_names_a_torch_that_the_catalogue_knows():
 
 def test_what_has_no_known_pair_is_said():
     """Nothing is refused for it, as a pair may have come since."""
-    said = [str(message) for message in unpaired(["Flash_Attn", "triton-windows", "numpy", "vllm"], "2.15.0")]
+    said = [str(message) for message in unpaired_warnings(["Flash_Attn", "triton-windows", "numpy", "vllm"], "2.15.0")]
     assert [text.split(" is known")[0] for text in said] == [
         "No version of flash-attn",
         "No version of triton-windows",
     ]
-    assert unpaired(["flash-attn", "triton-windows", "torchcodec"], "2.14.0") == ()
+    assert unpaired_warnings(["flash-attn", "triton-windows", "torchcodec"], "2.14.0") == ()
 
 
 # CUDA majors of the wheels on PyPI.
@@ -152,30 +152,36 @@ def test_without_a_variant_any_index_counts():
 
 def test_needs_of_the_system():
     """Keyed, for this system and backend alone, with how to get it."""
-    assert [need.key for need in needs("torchcodec", "windows", Backend.CPU)] == ["ffmpeg"]
-    assert "full-shared" in str(needs("torchcodec", "windows", Backend.CPU)[0].help)
-    assert [need.key for need in needs("whisperx", "linux", Backend.CUDA)] == ["ffmpeg", "ffmpeg-program"]
-    assert [need.key for need in needs("faster-whisper", "windows", Backend.CPU)] == ["msvc-runtime"]
-    assert [need.key for need in needs("deepspeed", "linux", Backend.CUDA)] == ["nvcc"]
-    assert needs("deepspeed", "linux", Backend.CPU) == ()
-    assert [need.key for need in needs("ultralytics", "linux", Backend.CPU)] == ["libgl"]
-    assert needs("ultralytics", "windows", Backend.CPU) == ()
-    assert needs("opencv-python-headless", "linux", Backend.CPU) == needs("numpy", "linux", Backend.CPU) == ()
+    assert [need.key for need in system_needs("torchcodec", "windows", Backend.CPU)] == ["ffmpeg"]
+    assert "full-shared" in str(system_needs("torchcodec", "windows", Backend.CPU)[0].help)
+    assert [need.key for need in system_needs("whisperx", "linux", Backend.CUDA)] == ["ffmpeg", "ffmpeg-program"]
+    assert [need.key for need in system_needs("faster-whisper", "windows", Backend.CPU)] == ["msvc-runtime"]
+    assert [need.key for need in system_needs("deepspeed", "linux", Backend.CUDA)] == ["nvcc"]
+    assert system_needs("deepspeed", "linux", Backend.CPU) == ()
+    assert [need.key for need in system_needs("ultralytics", "linux", Backend.CPU)] == ["libgl"]
+    assert system_needs("ultralytics", "windows", Backend.CPU) == ()
+    assert (
+        system_needs("opencv-python-headless", "linux", Backend.CPU)
+        == system_needs("numpy", "linux", Backend.CPU)
+        == ()
+    )
 
 
 def test_what_a_source_is_compiled_with():
     """Told where a package has no wheel."""
-    assert companion("flash-attn").compiler == "nvcc"
-    assert companion("mmcv").compiler == "nvcc-for-cuda"
-    assert companion("insightface").compiler == "c++"
-    assert not companion("transformers").compiler
+    assert find_companion("flash-attn").compiler == "nvcc"
+    assert find_companion("mmcv").compiler == "nvcc-for-cuda"
+    assert find_companion("insightface").compiler == "c++"
+    assert not find_companion("transformers").compiler
 
 
 def test_trials():
     """What the verification runs beyond the import."""
-    assert trial("TorchCodec") == Trial(call="from torchcodec.decoders import AudioDecoder, VideoDecoder", on_cpu=True)
-    assert trial("flash-attn").on_cpu is False
-    assert trial("numpy") is trial("flash-attn-3") is None
+    assert companion_trial("TorchCodec") == Trial(
+        call="from torchcodec.decoders import AudioDecoder, VideoDecoder", on_cpu=True
+    )
+    assert companion_trial("flash-attn").on_cpu is False
+    assert companion_trial("numpy") is companion_trial("flash-attn-3") is None
 
 
 @each(
@@ -196,13 +202,13 @@ def test_trials():
 )
 def test_clashes(versions, keys):
     """Flavours that write one folder; plug-ins with a folder of their own are none."""
-    assert [*clashes(versions)] == keys
+    assert [*find_clashes(versions)] == keys
 
 
 def test_a_clash_that_is_none_is_refused():
     """A check that names one by a slip would never find anything."""
     with pytest.raises(ValueError, match="no clash"):
-        sharing("no-such-clash", {})
+        installed_of_clash("no-such-clash", {})
 
 
 @each(

@@ -2,7 +2,7 @@
 
 from tables import each
 
-from assistant.catalog.identity import Rate, rate_of
+from assistant.catalog.identity import Rate, find_rate
 from assistant.model.machine import Vendor
 
 
@@ -19,4 +19,4 @@ from assistant.model.machine import Vendor
 )
 def test_a_name_goes_before_a_generation(name: str, code: str, memory: float, rate: Rate | None) -> None:
     """Cards of one name are told apart by their memory; of an unknown generation nothing is said."""
-    assert rate_of(Vendor.NVIDIA, name, code, memory) == rate
+    assert find_rate(Vendor.NVIDIA, name, code, memory) == rate

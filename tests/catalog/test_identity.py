@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tables import each
 
-from assistant.catalog import identified, identify, identify_name, vendor_of
+from assistant.catalog import identify, identify_gpu, identify_name, vendor_of
 from assistant.model.machine import Gpu, Vendor
 
 
@@ -76,7 +76,7 @@ def test_vendor_and_unknown_ids():
     assert vendor_of("9999:1234") is Vendor.OTHER
     assert identify("1002:ffff") is None
     assert identify(None) is None
-    assert identified(Gpu(vendor=Vendor.INTEL, name="Intel(R) Arc(TM) A770 Graphics")).xpu == "supported"
+    assert identify_gpu(Gpu(vendor=Vendor.INTEL, name="Intel(R) Arc(TM) A770 Graphics")).xpu == "supported"
 
 
 @each(
@@ -102,12 +102,12 @@ def test_vendor_and_unknown_ids():
 )
 def test_names_are_known_as_tools_write_and_people_type_them(name, known):
     """Maker, revision and driver around a name, and a product line or blank left out of it, hide no card."""
-    identity = identified(Gpu(name=name))
+    identity = identify_gpu(Gpu(name=name))
     assert identity is not None
     assert known in {identity.compute_capability, identity.gfx, identity.generation}
 
 
 def test_a_name_in_no_table_stays_unknown():
     """A name that only resembles known ones is no card of the tables."""
-    assert identified(Gpu(name="AMD Radeon RX 7999 XTX")) is None
-    assert identified(Gpu(name="Radeon Graphics")) is None
+    assert identify_gpu(Gpu(name="AMD Radeon RX 7999 XTX")) is None
+    assert identify_gpu(Gpu(name="Radeon Graphics")) is None

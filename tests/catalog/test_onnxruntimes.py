@@ -14,11 +14,11 @@ from assistant.catalog.bundles import (
     CLASH,
     has_wheel,
     is_build,
-    maker_of,
+    maker_by_name,
     runtime_builds,
     runtime_plugins,
 )
-from assistant.catalog.companions import companion, sharing
+from assistant.catalog.companions import find_companion, installed_of_clash
 from assistant.catalog.tables import rows
 
 PARTS = ("builds", "plugins", "catalogs")
@@ -41,8 +41,8 @@ def test_names_are_written_as_installers_write_them_and_successors_are_known():
 def test_every_build_is_part_of_the_clash_and_no_plug_in_is():
     """Builds write one folder; a plug-in has its own."""
     builds = dict.fromkeys(runtime_builds(), "1.20.0")
-    assert set(sharing(CLASH, builds)) == set(builds)
-    assert sharing(CLASH, dict.fromkeys((*runtime_plugins(), "windowsml"), "9.0")) == ()
+    assert set(installed_of_clash(CLASH, builds)) == set(builds)
+    assert installed_of_clash(CLASH, dict.fromkeys((*runtime_plugins(), "windowsml"), "9.0")) == ()
 
 
 @each(
@@ -67,7 +67,7 @@ def test_what_owns_the_module(line, build):
 def test_plug_ins_can_be_tried():
     """The line that tries one registers its library; it is that of the module that the row names."""
     for name, row in runtime_plugins().items():
-        call = companion(name).call
+        call = find_companion(name).call
         assert row.module in call
         assert "register_execution_provider_library" in call
 
@@ -83,8 +83,8 @@ def test_what_plans_bring_has_its_pythons_in_the_refreshed_table():
 def test_makers_without_a_member_of_their_own_are_told_by_name():
     """An unknown name is nobody's."""
     names = ("Qualcomm(R) Adreno(TM) X1-85 GPU", "Snapdragon X Plus NPU")
-    assert {maker_of(name) for name in names} == {"qualcomm"}
-    assert maker_of("Moore Threads MTT S80") == maker_of("Radeon") == ""
+    assert {maker_by_name(name) for name in names} == {"qualcomm"}
+    assert maker_by_name("Moore Threads MTT S80") == maker_by_name("Radeon") == ""
 
 
 def test_wheels_by_platform_and_python():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalogs import catalog_as_of, with_tables
 
 from assistant.catalog import Catalog
-from assistant.catalog.refresh import Seen, may_bring_news, refreshed
+from assistant.catalog.refresh import Seen, refresh_tables, variants_to_read
 from assistant.catalog.rows import AmdRelease, TorchRelease
 from assistant.catalog.tables import Table
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -29,7 +29,7 @@ NEW = [
 
 def refresh(seen, known=KNOWN, today="2026-12-24", **bounds):
     """Refresh a catalogue, where PyPI tells the bounds of companions by their names and versions; tables go by JSON."""
-    found = refreshed(known, seen, lambda name, version: bounds.get(name, {}).get(version, ""), today)
+    found = refresh_tables(known, seen, lambda name, version: bounds.get(name, {}).get(version, ""), today)
     kinds = {"torch.releases": TorchRelease, "rocm.amd_releases": AmdRelease}
     tables = {name: from_json(to_json(new), Table[kinds[name]], name) for name, new in found.tables.items()}
     return with_tables(known, tables), tuple(map(str, found.changes))
@@ -82,7 +82,7 @@ def test_a_variant_seen_on_its_index_is_no_longer_unsure():
 def test_nothing_new_changes_nothing():
     """An index that holds what is known leaves the tables, and their date, alone."""
     seen = [Seen("pytorch", "torch-2.15.0+cu130-cp312-cp312-manylinux_2_28_x86_64.whl")]
-    assert refreshed(KNOWN, seen, lambda _name, _version: "", "2026-12-01") == ({}, ())
+    assert refresh_tables(KNOWN, seen, lambda _name, _version: "", "2026-12-01") == ({}, ())
 
 
 def test_companions_go_with_the_torch_that_they_name_or_are_assumed_to_go_on():
@@ -100,6 +100,6 @@ def test_companions_go_with_the_torch_that_they_name_or_are_assumed_to_go_on():
 def test_only_variants_that_may_bring_news_are_asked_for():
     """Of the tables' recent ones and all newer ones the newest CUDA goes first, and the CPU's long page last."""
     known = ["cu132", "cu130", "cu126", "rocm7.14", "rocm7.2", "rocm7.1", "xpu", "cpu"]
-    assert may_bring_news(KNOWN.releases, []) == known
+    assert variants_to_read(KNOWN.releases, []) == known
     listed = ["cpu", "cu92", "cu118", "cu130", "cu140", "rocm6.4", "rocm10.0"]
-    assert may_bring_news(KNOWN.releases, listed) == ["cu140", "cu130", "rocm10.0", "cpu"]
+    assert variants_to_read(KNOWN.releases, listed) == ["cu140", "cu130", "rocm10.0", "cpu"]

@@ -10,17 +10,17 @@ import pytest
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.refresh import Seen, refreshed
+from assistant.catalog.refresh import Seen, refresh_tables
 from assistant.catalog.rows import AmdRelease, TorchRelease
-from assistant.catalog.tables import refreshed_file, shipped, user_tables, write_tables
+from assistant.catalog.tables import load_table, refreshed_path, user_tables, write_tables
 from assistant.host import files
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace
 
 TORCH, AMD = "torch.releases", "rocm.amd_releases"
-SHIPPED, ROCM = shipped(TORCH, TorchRelease), shipped(AMD, AmdRelease)
+SHIPPED, ROCM = load_table(TORCH, TorchRelease), load_table(AMD, AmdRelease)
 SEEN = Seen("pytorch", "torch-9.1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")
-NEW = refreshed(load_catalog(), [SEEN], lambda _name, _version: "", "2030-01-01").tables[TORCH]
+NEW = refresh_tables(load_catalog(), [SEEN], lambda _name, _version: "", "2030-01-01").tables[TORCH]
 NEW_ROCM = replace(ROCM, as_of="2030-01-02", rows=ROCM.rows[:1])
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -50,7 +50,7 @@ def test_without_a_refresh_the_shipped_tables_are_in_force():
 
 def test_refreshed_tables_go_first():
     """What was written is what is read; the other tables are the shipped ones."""
-    assert write_tables({TORCH: NEW}) == refreshed_file()
+    assert write_tables({TORCH: NEW}) == refreshed_path()
     assert in_force() == (NEW, ROCM)
     assert not load_catalog().remark
 
@@ -60,7 +60,7 @@ def test_a_later_refresh_keeps_what_an_earlier_one_brought():
     write_tables({TORCH: NEW})
     write_tables({AMD: NEW_ROCM})
     assert in_force() == (NEW, NEW_ROCM)
-    assert sorted(json.loads(refreshed_file().read_text())) == [AMD, TORCH]
+    assert sorted(json.loads(refreshed_path().read_text())) == [AMD, TORCH]
 
 
 def test_a_fault_in_one_table_spoils_them_all():
@@ -99,10 +99,10 @@ def test_tables_refreshed_on_the_day_of_the_shipped_ones_count():
 def test_a_spoilt_file_is_passed_over_with_a_sentence(spoil: Callable[[str], str], culprit: str):
     """The sentence names the file, what is wrong, and the way out; plans rest on the shipped tables."""
     write_tables({TORCH: NEW})
-    refreshed_file().write_text(spoil(refreshed_file().read_text()))
+    refreshed_path().write_text(spoil(refreshed_path().read_text()))
     user_tables.cache_clear()
     assert in_force() == (SHIPPED, ROCM)
-    for word in (str(refreshed_file()), "catalog refresh", culprit):
+    for word in (str(refreshed_path()), "catalog refresh", culprit):
         assert word in str(load_catalog().remark)
 
 
@@ -136,11 +136,11 @@ def test_a_refresh_that_breaks_off_leaves_the_tables_before(monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_sync", breaking)
+        patch.setattr(files, "_fsync", breaking)
         with pytest.raises(WorkFailed, match="No space left"):
             write_tables({TORCH: later})
     assert in_force() == (NEW, NEW_ROCM)
     assert not load_catalog().remark
-    assert [path.name for path in refreshed_file().parent.iterdir()] == [refreshed_file().name]
+    assert [path.name for path in refreshed_path().parent.iterdir()] == [refreshed_path().name]
     write_tables({TORCH: later})
     assert in_force() == (later, NEW_ROCM)

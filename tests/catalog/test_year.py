@@ -15,10 +15,10 @@ from catalogs import catalog_as_of, with_tables
 from tables import each
 
 from assistant.catalog import Catalog
-from assistant.catalog.refresh import Seen, refreshed
+from assistant.catalog.refresh import Seen, refresh_tables
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.record import to_json, with_words
+from assistant.model.record import render_messages, to_json
 from assistant.plan import make_plans
 
 pytestmark = pytest.mark.full
@@ -94,7 +94,7 @@ def catalog_at(step: int) -> Catalog:
     """Refresh the tables step by step, each time from those of the step before."""
     before = catalog_at(step - 1) if step else catalog_as_of("2.15.0")
     seen = (*shipped(), *(one for build in builds(step) for one in listed(build)), *companions(step))
-    return with_tables(before, refreshed(before, seen, bounds, YEAR["steps"][step]["date"]).tables)
+    return with_tables(before, refresh_tables(before, seen, bounds, YEAR["steps"][step]["date"]).tables)
 
 
 def during(steps: str, step: int) -> bool:
@@ -135,7 +135,7 @@ def untrue(step: int, catalog: Catalog) -> list[str]:
     """Name the sentences told at a step that the table calls false."""
     found = []
     for case in YEAR["machines"]:
-        said = to_json(with_words(make_plans(msgspec.convert(case["machine"], Machine), catalog)))
+        said = to_json(render_messages(make_plans(msgspec.convert(case["machine"], Machine), catalog)))
         for row in YEAR["false"]:
             spared, _colon, steps = row.get("except", "").partition(":")
             if spared == case["class"] and during(steps, step):

@@ -14,7 +14,7 @@ import pytest
 from refused import refused, without
 
 from assistant.cli import lab as notebooks
-from assistant.cli.lab import originals, put_copies
+from assistant.cli.lab import notebooks_folder, put_copies
 from assistant.host.extras import missing_extra_error
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_a_missing_extra_is_one_sentence_with_its_command(options, tmp_path) -> 
 def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
     """A module of an extra that cannot be imported is no fault of the assistant's."""
     missing = "ModuleNotFoundError('no', name='matplotlib.figure')"
-    code = f"from assistant.cli.commands import _failure; print(_failure({missing}))"
+    code = f"from assistant.cli.commands import _error_for; print(_error_for({missing}))"
     assert started(code=code, home=tmp_path).stdout.startswith("This needs the extra [lab], of which matplotlib is not")
 
 
@@ -90,7 +90,7 @@ def shipped(tmp_path, monkeypatch):
     """Give originals that can be changed, as another version of the assistant would bring them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     copied = tmp_path / "package" / "notebooks"
-    shutil.copytree(originals(), copied)
+    shutil.copytree(notebooks_folder(), copied)
     monkeypatch.setattr(notebooks, "PACKAGE", copied.parent)
     return copied
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tables import each
 from terminals import can_be_read_when_narrow
 
-from assistant.cli.draw import folded_command, layout
-from assistant.cli.terminal import columns, folded
+from assistant.cli.draw import column_widths, fold_command
+from assistant.cli.terminal import columns, fold_lines
 
 pytestmark = pytest.mark.full
 
@@ -24,7 +24,7 @@ WORDS = st.text("ab/=,.。，中文字：· ✓1", max_size=120)
 @given(WORDS, st.integers(10, 90))
 def test_nothing_is_lost_or_too_long(text: str, width: int) -> None:
     """Folded lines hold the same signs in the same order; only a piece that has no place to be broken is too long."""
-    lines = list(folded(text, width))
+    lines = list(fold_lines(text, width))
     assert "".join("".join(lines).split()) == "".join(text.split())
     for line in lines:
         assert columns(line.rstrip()) <= width or re.fullmatch(r"\s*([✓·] +|1\. )?[^\s中文字：。，]*[：。，]*", line), (
@@ -52,26 +52,26 @@ def test_nothing_is_lost_or_too_long(text: str, width: int) -> None:
 )
 def test_a_line_goes_on_below_what_it_says(text: str, width: int, shown: list[str]) -> None:
     """Behind its sign; a path or an address moves as a whole, and no line begins with a comma."""
-    assert list(folded(text, width)) == shown
+    assert list(fold_lines(text, width)) == shown
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there a command stays one line")
 @given(st.lists(st.text("ab-/ '\"$", min_size=1, max_size=30), min_size=1, max_size=9), st.integers(20, 90))
 def test_a_command_of_several_lines_is_the_same_command(words: list[str], width: int) -> None:
     """A shell that reads them gets the same words."""
-    lines = list(folded_command(shlex.join(words), width))
+    lines = list(fold_command(shlex.join(words), width))
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == words
 
 
 def test_columns_share_what_there_is_and_break_no_word() -> None:
     """The widest give way; where words would have to be broken there is no layout."""
     rows = [["Check", "Result"], ["Solve linear systems with shared right-hand sides", "passed"]]
-    assert layout(rows, 60) == [49, 6]
-    narrow = layout(rows, 30)
+    assert column_widths(rows, 60) == [49, 6]
+    narrow = column_widths(rows, 30)
     assert narrow is not None
     assert sum(narrow) <= 30
     assert narrow[1] == 6
-    assert layout(rows, 12) is None
+    assert column_widths(rows, 12) is None
 
 
 COMMANDS = {

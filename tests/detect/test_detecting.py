@@ -8,7 +8,7 @@ import time
 import pytest
 from tables import each
 
-from assistant.detect import check_fact, detect, facts_to_set, overridden
+from assistant.detect import check_fact, detect, facts_to_set, override_facts
 from assistant.host.base import Host, ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
@@ -228,7 +228,7 @@ def test_every_fact_that_is_offered_can_be_set_and_taken_back(name):
     for fact in offered:
         for value in (fact.example, *fact.values, ""):
             check_fact(fact.name, value)
-            found = overridden(Detection(machine=machine), {fact.name: value}).machine
+            found = override_facts(Detection(machine=machine), {fact.name: value}).machine
             assert value in {item.text for item in found.evidence if item.source == "you"}
     groups = {"schema", "gpus", "packages", "env", "evidence"}
     for field in set(Machine.__struct_fields__) - groups:

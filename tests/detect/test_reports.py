@@ -7,7 +7,7 @@ import pytest
 from assistant.detect import read_report
 from assistant.model.errors import BadInput
 from assistant.parsers.mentioned import mentioned
-from assistant.session.doctor import judged
+from assistant.session.doctor import machine_findings
 
 DUMP = """Collecting environment information...
 PyTorch version: 2.5.1+cu124
@@ -96,7 +96,7 @@ Apple M1
 """
     found = read_report(text)
     assert found.machine.rosetta is True
-    assert "mps-x86-python-rosetta" in {finding.key for finding in judged(found)}
+    assert "mps-x86-python-rosetta" in {finding.key for finding in machine_findings(found)}
 
 
 NEW_TABLE = """Sun Jun  7 08:16:57 2026

@@ -7,7 +7,7 @@ import pytest
 from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.builds import missing_files, parse_library
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 LINUX, WINDOWS = Machine(os="linux", wsl=False), Machine(os="windows")
 CARD = (Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4070"),)
@@ -27,7 +27,7 @@ def first(text: str, facts: Machine = LINUX) -> str:
 
 def commands(text: str, facts: Machine) -> list[str]:
     """Return what the first remedy tells to type."""
-    return list(diagnosed(read_log(text), facts)[0].remedies[0].commands)
+    return list(find_causes(read_log(text), facts)[0].remedies[0].commands)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.machines import load, shipped
 from assistant.model.machine import Evidence, Gpu, Machine, Vendor
 from assistant.model.record import from_plain, replace
-from assistant.session.diagnosis import diagnosed, machine_of_log, unexplained
+from assistant.session.diagnosis import explain_unknown, find_causes, machine_of_log
 
 HERE = Path(__file__).parent
 
@@ -77,7 +77,9 @@ def test_the_first_cause_is_the_right_one() -> None:
     """The log and the facts together name the cause first, with the line, a way out and a source."""
     wrong = {}
     for number, case in enumerate(CASES):
-        best = next(iter(diagnosed(read_log(str(case["log"])), from_plain(case["machine"], Machine, "the case"))), None)
+        best = next(
+            iter(find_causes(read_log(str(case["log"])), from_plain(case["machine"], Machine, "the case"))), None
+        )
         whole = best and best.evidence and best.remedies and best.sources and 0 < best.confidence <= 1
         if not whole or best.key != case["key"]:
             wrong[f"{number}-{case['key']}"] = best
@@ -86,7 +88,9 @@ def test_the_first_cause_is_the_right_one() -> None:
 
 def test_other_wordings_are_understood_too() -> None:
     """What the tools print in other releases, languages and moods names the same cause, decided by the facts."""
-    told = [(row, diagnosed(read_log(str(row["log"])), from_plain(row["machine"], Machine, "row"))) for row in WORDINGS]
+    told = [
+        (row, find_causes(read_log(str(row["log"])), from_plain(row["machine"], Machine, "row"))) for row in WORDINGS
+    ]
     missed = [f"{row['key']}: {row['log']}" for row, found in told if not found or found[0].key != row["key"]]
     assert len(missed) <= 0.02 * len(WORDINGS), "\n".join(missed)
 
@@ -155,7 +159,7 @@ def test_a_pasted_report_inside_the_log_is_read() -> None:
     )
     machine = machine_of_log(log, Machine(os="linux"))
     assert (machine.os, machine.packages["torch"], machine.nvidia_driver) == ("windows", "2.6.0+cpu", "560.94")
-    best = diagnosed(log, machine)[0]
+    best = find_causes(log, machine)[0]
     assert best.key == "torch-cpu-build-installed"
     assert best.remedies[0].plan
     assert best.remedies[0].plan.backend.value == "cuda"
@@ -177,7 +181,7 @@ def test_a_log_whose_cause_this_machine_cannot_have_is_another_s(text: str, key:
     log = read_log(text)
     machine = machine_of_log(log, here)
     assert not machine.gpus
-    assert diagnosed(log, machine)[0].key == key
+    assert find_causes(log, machine)[0].key == key
 
 
 def test_a_remedy_names_no_plan_that_the_machine_cannot_have() -> None:
@@ -187,7 +191,7 @@ def test_a_remedy_names_no_plan_that_the_machine_cannot_have() -> None:
         machine = Machine(
             os="linux", wsl=False, arch="x86_64", python="3.12", gpus=(Gpu(vendor=Vendor.AMD, name=name),)
         )
-        plan = diagnosed(log, machine)[0].remedies[0].plan
+        plan = find_causes(log, machine)[0].remedies[0].plan
         assert plan
         assert plan.backend.value == backend
 
@@ -198,7 +202,7 @@ def test_a_gpu_is_asked_for_only_where_nobody_looked() -> None:
     there = Machine(os="linux", wsl=False, arch="x86_64", python="3.12")
     looked = replace(there, evidence=(Evidence(fact="os", source="platform"),))
     for here, texts in ((looked, ("Install PyTorch for CPU",)), (there, ("First find out which GPU",))):
-        remedies = diagnosed(log, machine_of_log(log, here))[0].remedies
+        remedies = find_causes(log, machine_of_log(log, here))[0].remedies
         assert str(remedies[0].text).startswith(texts)
 
 
@@ -213,9 +217,9 @@ def test_the_commands_fit_the_system() -> None:
 
 def test_an_unknown_failure_ends_in_a_question() -> None:
     """What is told is named, and the fact that would decide is asked for; a log without trouble is asked nothing."""
-    answer = unexplained(read_log("my gpu is not used"), MACHINES["windows-nvidia"])
+    answer = explain_unknown(read_log("my gpu is not used"), MACHINES["windows-nvidia"])
     assert [one.key for one in answer.symptoms] == ["gpu-unused"]
     assert answer.question is not None
     assert answer.question.commands == ("python -m pip list",)
-    assert unexplained(read_log("RuntimeError: something new"), Machine()).question is not None
-    assert unexplained(read_log("all is well"), Machine()).question is None
+    assert explain_unknown(read_log("RuntimeError: something new"), Machine()).question is not None
+    assert explain_unknown(read_log("all is well"), Machine()).question is None

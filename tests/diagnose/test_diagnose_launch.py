@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.catalog.launchers import corrected, launchers, written
+from assistant.catalog.launchers import correct_arguments, launch_line, launchers
 from assistant.diagnose import read_log
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 APPS = {launcher.key: launcher for launcher in launchers()}
 FAILED = "ImportError: libd3d12.so: cannot open shared object file: No such file or directory"
@@ -33,28 +33,28 @@ RADEON = Machine(
 )
 def test_arguments_are_corrected_and_all_others_kept(app: str, old: str, backend: str, new: str) -> None:
     """What chooses another backend goes, with its values; what the new one needs comes."""
-    assert corrected(APPS[app], tuple(old.split()), Backend(backend)) == tuple(new.split())
+    assert correct_arguments(APPS[app], tuple(old.split()), Backend(backend)) == tuple(new.split())
 
 
 @pytest.mark.parametrize("backend", Backend)
 @pytest.mark.parametrize("app", APPS)
 def test_correcting_twice_changes_nothing_more(app: str, backend: Backend) -> None:
     """Arguments that are right stay as they are."""
-    once = corrected(APPS[app], ("--directml", "1", "--port", "7861"), backend)
-    assert once is None or corrected(APPS[app], once, backend) == once
+    once = correct_arguments(APPS[app], ("--directml", "1", "--port", "7861"), backend)
+    assert once is None or correct_arguments(APPS[app], once, backend) == once
 
 
 def test_a_backend_that_an_application_lacks_is_not_invented() -> None:
     """InvokeAI has no DirectML, the AMD fork does not run on a Mac."""
-    assert corrected(APPS["invokeai"], (), Backend.DIRECTML) is None
-    assert written(APPS["amdgpu"], (), "macos") is None
+    assert correct_arguments(APPS["invokeai"], (), Backend.DIRECTML) is None
+    assert launch_line(APPS["amdgpu"], (), "macos") is None
 
 
 def test_the_line_is_written_as_its_file_wants_it() -> None:
     """Windows sets a variable in a batch file, Linux exports it; words with spaces stay one word."""
     words = ("--ckpt-dir", "my models")
-    assert written(APPS["a1111"], words, "windows") == 'set COMMANDLINE_ARGS=--ckpt-dir "my models"'
-    assert written(APPS["comfyui"], (), "linux") == "python main.py"
+    assert launch_line(APPS["a1111"], words, "windows") == 'set COMMANDLINE_ARGS=--ckpt-dir "my models"'
+    assert launch_line(APPS["comfyui"], (), "linux") == "python main.py"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_line_is_written_as_its_file_wants_it() -> None:
 )
 def test_a_remedy_tells_the_corrected_line(log: str, app: str, file: str, line: str) -> None:
     """The application and its arguments are read from its own start-up log."""
-    best = diagnosed(read_log(f"{log}\n{FAILED}"), RADEON)[0]
+    best = find_causes(read_log(f"{log}\n{FAILED}"), RADEON)[0]
     assert best.key == "directml-on-native-linux"
     (launch,) = next(remedy.launch for remedy in best.remedies if remedy.launch)
     assert (launch.app, launch.file, launch.line) == (app, file, line)
@@ -98,6 +98,6 @@ def test_a_remedy_tells_the_corrected_line(log: str, app: str, file: str, line: 
 
 def test_without_an_application_every_known_one_is_told() -> None:
     """A log that names none still says what SD.Next wants."""
-    best = diagnosed(read_log(FAILED), RADEON)[0]
+    best = find_causes(read_log(FAILED), RADEON)[0]
     changes = {launch.app: launch for remedy in best.remedies for launch in remedy.launch}
     assert changes["SD.Next"].add == ("--use-rocm",)

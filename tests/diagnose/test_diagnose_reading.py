@@ -209,5 +209,5 @@ def test_a_pasted_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "mentioned", counted("mentions", log.mentioned))
     read = read_log("PyTorch version: 2.5.1+cpu\nOS: Windows 11\nPython version: 3.12\nIs debug build: False\n" + LINE)
     machine = diagnosis.machine_of_log(read, Machine())
-    assert diagnosis.diagnosed(read, machine)[0].key == "libomp140-missing"
+    assert diagnosis.find_causes(read, machine)[0].key == "libomp140-missing"
     assert sorted(readings) == ["mentions", "reports"]

@@ -402,7 +402,8 @@ def test_an_installation_is_repeated_as_it_was_typed(line: str, typed: str) -> N
 def test_the_program_at_hand_is_told_by_its_words() -> None:
     """The options of the program that runs out of memory are in its remedy; of an unknown one none are guessed."""
     failed = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
-    assert "--offload_model" in render(first(f"python generate.py --task t2v-1.3b # wan2.1\n{failed}", LINUX, "oom").text)
+    named = f"python generate.py --task t2v-1.3b # wan2.1\n{failed}"
+    assert "--offload_model" in render(first(named, LINUX, "oom").text)
     assert "--offload_model" not in render(first(failed, LINUX, "oom").text)
 
 

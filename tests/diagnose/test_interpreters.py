@@ -8,7 +8,7 @@ from assistant.diagnose import interpreter_of, read_log, with_interpreter
 from assistant.i18n import render
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.session.diagnosis import diagnosed_lines, placed_causes
+from assistant.session.diagnosis import causes_for_log_python, find_causes_and_lines
 
 INSTALL = "python -m pip install torch==2.9.0 --index-url https://download.pytorch.org/whl/cu128"
 FAILED = "\nRuntimeError: CUDA error: no kernel image is available for execution on the device"
@@ -113,6 +113,6 @@ def test_a_build_is_changed_in_the_environment_that_stands(packages, python, exp
     card = Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4070", compute_capability="8.9")
     machine = Machine(os="linux", arch="x86_64", python=python, gpus=(card,), packages=packages)
     log = read_log(f"{VENV}\nAssertionError: Torch not compiled with CUDA enabled")
-    first = placed_causes(diagnosed_lines(log, machine), log, machine)[0][0].remedies[0]
+    first = causes_for_log_python(find_causes_and_lines(log, machine), log, machine)[0][0].remedies[0]
     assert first.commands[0].startswith("/home/ada/webui/venv/bin/python -m pip uninstall -y torch")
     assert f" install {expected} --index-url https://download.pytorch.org/whl/cu1" in first.commands[1]

@@ -8,7 +8,7 @@ from assistant.diagnose import read_log
 from assistant.i18n import render
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.session.diagnosis import diagnosed_lines, machine_of_log, placed_causes, unexplained
+from assistant.session.diagnosis import find_causes_and_lines, machine_of_log, causes_for_log_python, explain_unknown
 
 FAULT = (
     "Memory access fault by GPU node-1 (Agent handle: 0x1) on address 0x7f1e2c5a6000.\namdgpu: MES failed to respond"
@@ -24,7 +24,7 @@ def remedies(text: str, machine: Machine) -> tuple[Remedy, ...]:
     """Return the remedies of a text's first cause, as users read them."""
     log = read_log(text)
     here = machine_of_log(log, machine)
-    causes = placed_causes(diagnosed_lines(log, here), log, here)
+    causes = causes_for_log_python(find_causes_and_lines(log, here), log, here)
     return causes[0][0].remedies if causes else ()
 
 
@@ -97,5 +97,5 @@ def test_nobody_without_nvidia_is_sent_to_its_driver() -> None:
     amd = Machine(
         os="windows", gpus=(Gpu(vendor=Vendor.AMD, name="AMD Radeon RX 6800 XT"),), packages={"torch": "2.9.0+rocm7"}
     )
-    asked = unexplained(read_log("torch says there is no gpu now, the gpu is not used"), amd).question
+    asked = explain_unknown(read_log("torch says there is no gpu now, the gpu is not used"), amd).question
     assert asked is None or "nvidia-smi" not in asked.commands

@@ -25,7 +25,7 @@ from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 FOLDER = Path(__file__).parent
 TEXT = (FOLDER / "rounds.jsonl").read_text("utf-8").replace("pypi.ORG", "pypi.ORG".lower())
@@ -36,7 +36,7 @@ ROWS: list[dict[str, Any]] = [json.loads(line) for line in TEXT.splitlines()]
 def answers() -> tuple[Diagnosis | None, ...]:
     """Return the first diagnosis of each row."""
     logs = ((read_log(row["log"]), from_plain(row["machine"], Machine, row["id"])) for row in ROWS)
-    return tuple(next(iter(diagnosed(log, machine)), None) for log, machine in logs)
+    return tuple(next(iter(find_causes(log, machine)), None) for log, machine in logs)
 
 
 def share(of: Callable[[dict[str, Any]], bool]) -> float:

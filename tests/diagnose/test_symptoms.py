@@ -7,7 +7,7 @@ import pytest
 from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.words import written_by_person
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 
 def machine(vendor: Vendor, name: str, os: str = "linux") -> Machine:
@@ -106,7 +106,7 @@ def test_the_line_that_tells_it_is_shown():
 
 def test_no_plan_is_made_for_a_gpu_that_nobody_named():
     """An unknown GPU is not none: the first remedy asks for it, and no CPU plan is offered."""
-    best = diagnosed(read_log("my torch is the cpu version, gpu not used"), Machine(os="linux"))[0]
+    best = find_causes(read_log("my torch is the cpu version, gpu not used"), Machine(os="linux"))[0]
     assert best.remedies[0].commands == ("assistant detect",)
     assert not any(remedy.plan for remedy in best.remedies)
 

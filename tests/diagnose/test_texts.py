@@ -14,7 +14,7 @@ from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import find_causes
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("texts.jsonl").read_text("utf-8").splitlines()]
 
@@ -25,7 +25,7 @@ def answers() -> tuple[Diagnosis | None, ...]:
     found = []
     for row in ROWS:
         log, machine = read_log(row["log"]), from_plain(row["machine"], Machine, row["id"])
-        found.append(next(iter(diagnosed(log, machine)), None))
+        found.append(next(iter(find_causes(log, machine)), None))
     return tuple(found)
 
 

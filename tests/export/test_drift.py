@@ -22,7 +22,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Request
 from assistant.model.report import Status
 from assistant.plan import make_plans
-from assistant.session.apply import approach, changes, check_lock
+from assistant.session.apply import check_lock, choose_approach, plan_changes
 
 change = msgspec.structs.replace
 MACHINE = DETECTION.machine
@@ -114,12 +114,12 @@ def config(name: str, backend: Backend | None = None) -> Config:
 def test_other_hardware_gets_the_plan_of_its_own_backend(there, here, backend):
     """Elsewhere the configuration is planned anew, for the GPU that is there, and says what changed."""
     exported, machine = config(there), detect(ReplayHost(load(here))).machine
-    way = approach(exported, machine, load_catalog())
+    way = choose_approach(exported, machine, load_catalog())
     assert way.plan is None
     assert way.differs
     plan = make_plans(machine, load_catalog(), way.request).choice
     assert plan.backend is backend
-    assert any("backend" in line for line in texts(changes(exported, plan, None)))
+    assert any("backend" in line for line in texts(plan_changes(exported, plan, None)))
 
 
 def test_a_recipe_is_planned_anew_as_that_recipe():
@@ -127,27 +127,29 @@ def test_a_recipe_is_planned_anew_as_that_recipe():
     exported = config("linux-ubuntu2404-rtx4090")
     exported = change(exported, plan=change(exported.plan, recipe="invokeai"))
     machine = detect(ReplayHost(load("linux-ubuntu2404-rx7900xtx"))).machine
-    assert approach(exported, machine, load_catalog()).request.bundle == "invokeai"
+    assert choose_approach(exported, machine, load_catalog()).request.bundle == "invokeai"
 
 
 def test_who_chose_the_cpu_beside_a_gpu_gets_the_cpu_again():
     """A plan that was not the best then was meant."""
     machine = detect(ReplayHost(load("linux-arch-rx9070xt"))).machine
-    way = approach(config("linux-ubuntu2404-rtx4090", Backend.CPU), machine, load_catalog())
+    way = choose_approach(config("linux-ubuntu2404-rtx4090", Backend.CPU), machine, load_catalog())
     assert make_plans(machine, load_catalog(), way.request).choice.backend is Backend.CPU
 
 
 def test_a_driver_that_is_too_old_now_is_planned_anew():
     """The same GPU behind an older driver does not get a build that it cannot run."""
     exported = config("linux-ubuntu2404-rtx4090")
-    way = approach(exported, change(exported.machine, nvidia_driver="535.54", cuda_driver_api="12.2"), load_catalog())
+    way = choose_approach(
+        exported, change(exported.machine, nvidia_driver="535.54", cuda_driver_api="12.2"), load_catalog()
+    )
     assert way.plan is None
     assert way.request.backend is None
 
 
 def test_a_machine_that_is_unknown_is_no_error():
     """A configuration on a machine of which nothing is known is planned anew or refused later, in a sentence."""
-    assert approach(config("linux-ubuntu2404-rtx4090"), Machine(), load_catalog()).plan is None
+    assert choose_approach(config("linux-ubuntu2404-rtx4090"), Machine(), load_catalog()).plan is None
 
 
 def test_hardware_is_the_same_by_system_processor_and_gpus():

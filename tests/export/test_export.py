@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
-from assistant.export.report import code, escaped
+from assistant.export.report import code, escape
 from assistant.export.write import write_all
 from assistant.host.files import put_in_place
 from assistant.model.errors import BadInput, WorkFailed
@@ -182,7 +182,7 @@ def test_a_report_with_failures_says_how_many_passed(tmp_path):
 @given(st.text(max_size=60))
 def test_text_from_outside_stays_in_its_table_cell(text):
     """Whatever a tool or a driver says, a cell has one line, no bar of its own, no tag and no link."""
-    cell = escaped(text)
+    cell = escape(text)
     assert len((cell or " ").splitlines()) == 1
     assert not re.search(r"(?<!\\)(?:\\\\)*[|`*_\[\]]", cell)
     assert not re.search(r"[<>]|://", cell)

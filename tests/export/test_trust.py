@@ -11,7 +11,7 @@ from export.setups import SETUP
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.catalog import known_index
+from assistant.catalog.catalog import is_known_index
 from assistant.export import config, read_config
 from assistant.export.config import config_text
 from assistant.model.errors import BadInput
@@ -71,7 +71,7 @@ def test_what_else_a_plan_holds_has_its_form(place, value):
 def test_every_field_of_a_plan_is_judged():
     """A new field cannot slip by: it is judged by name, or it stands here as one that a type judges well enough."""
     by_type = {"backend", "download_mb", "reasons", "warnings"}  # an enum, a number, sentences
-    judges = (config._judged_words, config._judged_packages, config._judged_sources)
+    judges = (config._check_names, config._check_packages, config._check_sources)
     judged = {*re.findall(r"\bplan\.(\w+)", "".join(map(inspect.getsource, judges)))}
     assert judged | by_type == {*Plan.__struct_fields__}
     assert not judged & by_type
@@ -246,4 +246,4 @@ def test_a_refusal_cannot_steer_the_terminal():
 )
 def test_only_listed_indexes_and_ones_own_are_known(url, known):
     """An index is known by server, scheme and folder, not by how it looks."""
-    assert known_index(url, load_catalog(), ("https://own.example/simple", "")) is known
+    assert is_known_index(url, load_catalog(), ("https://own.example/simple", "")) is known

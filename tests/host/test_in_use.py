@@ -10,7 +10,7 @@ import pytest
 from tables import each
 
 from assistant.host import files
-from assistant.host.files import discard, discard_folder, retry_while_in_use, write_whole
+from assistant.host.files import discard, discard_folder, retry_while_in_use, write_atomically
 
 
 def refusal(code: int) -> OSError:
@@ -57,7 +57,7 @@ def test_no_draft_stays_where_a_rename_fails(tmp_path: Path):
     """A folder stands in the way of the name: the draft goes, and the folder stays."""
     (tmp_path / "name" / "inner").mkdir(parents=True)
     with pytest.raises(OSError):
-        write_whole(tmp_path / "name", "text")
+        write_atomically(tmp_path / "name", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["name"]
 
 

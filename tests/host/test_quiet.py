@@ -17,7 +17,7 @@ from assistant.export import Setup
 from assistant.export.config import config_text, read_config
 from assistant.export.write import texts
 from assistant.host.live import LiveHost
-from assistant.host.process import quiet, stream
+from assistant.host.process import stream, telemetry_off
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 
@@ -43,21 +43,21 @@ def _unset(monkeypatch):
 
 def test_the_table_names_the_switches():
     """ONNX Runtime's is the one that the verification needs."""
-    assert tuple(sorted(quiet())) == NAMES
-    assert quiet()["ORT_DISABLE_TELEMETRY"] == "1"
+    assert tuple(sorted(telemetry_off())) == NAMES
+    assert telemetry_off()["ORT_DISABLE_TELEMETRY"] == "1"
 
 
 def test_a_child_is_quiet():
     """One that is streamed, as installers and the verification are."""
     lines: list[str] = []
     assert stream([sys.executable, "-c", TELL], lines.append) == 0
-    assert json.loads(lines[0]) == quiet()
+    assert json.loads(lines[0]) == telemetry_off()
 
 
 def test_a_probe_is_quiet():
     """One that detection asks."""
     answer = LiveHost().run(sys.executable, "-c", TELL)
-    assert json.loads(answer.text) == quiet()
+    assert json.loads(answer.text) == telemetry_off()
 
 
 COLOURS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
@@ -97,7 +97,7 @@ def test_a_program_that_takes_our_place_is_quiet():
     script = "from assistant.host.process import replace_process; import sys; replace_process([sys.executable, '-c', "
     script += f"{TELL!r}])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == quiet()
+    assert json.loads(done.stdout) == telemetry_off()
 
 
 def test_what_the_user_has_set_stays(monkeypatch):
@@ -122,7 +122,7 @@ def test_every_export_that_carries_variables_carries_them():
     """Shells, containers, kernels, projects, jobs and the start of image applications."""
     written = texts(setup())
     for path in CARRIERS:
-        for name, value in quiet().items():
+        for name, value in telemetry_off().items():
             assert name in written[path], path
             assert value in written[path].partition(name)[2][:12], path
 
@@ -130,9 +130,11 @@ def test_every_export_that_carries_variables_carries_them():
 def test_a_plan_may_name_them_and_nothing_like_them():
     """A configuration that sets one as we do is data like any; another value is not taken from a stranger."""
     told = replace(
-        setup(), plan=replace(PLAN, env=quiet()), environment=replace(ENVIRONMENT, path="env", python="bin/python")
+        setup(),
+        plan=replace(PLAN, env=telemetry_off()),
+        environment=replace(ENVIRONMENT, path="env", python="bin/python"),
     )
-    assert read_config(config_text(told)).plan.env == quiet()
+    assert read_config(config_text(told)).plan.env == telemetry_off()
     for env in ({"ORT_DISABLE_TELEMETRY": "0"}, {"ORT_DISABLE_TELEMETRYX": "1"}):
         with pytest.raises(BadInput, match="no plan sets"):
             read_config(config_text(replace(told, plan=replace(PLAN, env=env))))

@@ -13,7 +13,7 @@ from install.faults import Ground, Nursery, picture
 from install.test_damage import again, copied
 from install.test_hostile_state import versions
 
-from assistant.host.process import CancelToken, is_running, stream, uninterrupted
+from assistant.host.process import CancelToken, defer_signals, is_running, stream
 from assistant.install.contents import find_incomplete
 from assistant.install.recovery import recover
 from assistant.model.errors import Cancelled
@@ -67,7 +67,7 @@ def test_ctrl_c_waits_for_the_end_of_what_must_not_be_cut() -> None:
     done = []
 
     def way_back() -> None:
-        with uninterrupted():
+        with defer_signals():
             signal.raise_signal(signal.SIGINT)
             done.append("all")
 

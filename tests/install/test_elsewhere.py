@@ -10,7 +10,7 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import Elsewhere, Sources, Tools
+from assistant.install import RemotePlan, Sources, Tools
 from assistant.install.elsewhere import uv_platform
 from assistant.install.resolution import resolve
 from assistant.install.uv import Uv
@@ -71,9 +71,9 @@ def test_packages_are_resolved_for_another_system_and_python(
     tools = Tools(host, Sources(host), lambda _event: None, CancelToken())
     windows = Machine(os="windows", os_version="Windows 11", arch="x86_64", python="3.12")
     plan = replace(ROCM, python="3.12", index_url=loopback_index.url)
-    assert Elsewhere(plan, windows).resolve(tools).versions["numpy"] == "2.2.0"
+    assert RemotePlan(plan, windows).resolve(tools).versions["numpy"] == "2.2.0"
     with pytest.raises(WorkFailed, match=r"3\.13t cannot be resolved here"):
-        Elsewhere(replace(plan, python="3.13t"), windows).resolve(tools)
+        RemotePlan(replace(plan, python="3.13t"), windows).resolve(tools)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_the_commands_are_those_of_that_system() -> None:
         links=("/home/jane/wheels", "https://wheels.example/links.html"),
         requirements=("torch==2.15.0", "numpy"),
     )
-    first, second = Elsewhere(plan, Machine(os="windows")).commands
+    first, second = RemotePlan(plan, Machine(os="windows")).commands
     assert first == ("uv", "venv", "--seed", "--python", "3.12", "torch-env")
     assert second[3:6] == ("--python", "torch-env/Scripts/python.exe", "--extra-index-url")
     assert second[second.index("--find-links") :] == (
         *("--find-links", "https://wheels.example/links.html", "torch==2.15.0", "numpy", "ipykernel"),
     )
     assert "jane" not in " ".join(second)
-    assert "--extra-index-url" not in Elsewhere(replace(plan, index_url=None), Machine(os="linux")).commands[1]
+    assert "--extra-index-url" not in RemotePlan(replace(plan, index_url=None), Machine(os="linux")).commands[1]

@@ -21,7 +21,7 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import EnvironmentFolder, Resolution
 from assistant.install.environments import Places
-from assistant.install.journal import entry_of
+from assistant.install.journal import entry_for
 from assistant.install.recovery import recover
 from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
@@ -134,7 +134,7 @@ def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
         "lock = Lock(pathlib.Path(sys.argv[1])); assert lock.take() is None; print('held', flush=True); input()"
     )
     other = subprocess.Popen(
-        [sys.executable, "-c", code, entry_of(ground.standing).lock],
+        [sys.executable, "-c", code, entry_for(ground.standing).lock],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -256,8 +256,8 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
 def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
     """What it had written for itself lies where `recover` looks, and nothing in the system's temporary folder."""
     code = (
-        "import os; from assistant.install.journal import scratch\n"
-        "with scratch() as (folder, _lock):\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
+        "import os; from assistant.install.journal import temporary_folder\n"
+        "with temporary_folder() as (folder, _lock):\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code], check=False)
     assert len(ground.debris()) == 1
@@ -267,7 +267,7 @@ def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
 
 def test_the_folder_of_a_killed_resolution_goes_though_its_number_is_anothers_now(ground: Ground) -> None:
     """Windows uses numbers of processes again at once; the folder of one that works is left alone."""
-    code = "import sys; from assistant.install.journal import scratch\nwith scratch() as (folder, _lock):\n    "
+    code = "import sys; from assistant.install.journal import temporary_folder as f\nwith f() as (folder, _lock):\n    "
     subprocess.run([sys.executable, "-c", f"{code}import os; os.kill(os.getpid(), 9)"], check=False)
     (left,) = ground.debris()
     Path(left).rename(Path(left).with_name(f"0badcafe.{os.getpid()}.part"))
@@ -287,8 +287,9 @@ def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground
         "for number in itertools.count():\n    pathlib.Path(sys.argv[1], str(number % 500)).write_text('x')"
     )
     code = (
-        "import sys; from assistant.install.journal import scratch; from assistant.host.process import stream\n"
-        "with scratch() as (folder, lock):\n"
+        "import sys; from assistant.install.journal import temporary_folder as f\n"
+        "from assistant.host.process import stream\n"
+        "with f() as (folder, lock):\n"
         "    stream([sys.executable, '-c', sys.argv[1], folder], lambda line: print(line, flush=True), lock=lock)"
     )
     first = subprocess.Popen([sys.executable, "-c", code, busy], stdout=subprocess.PIPE, text=True)

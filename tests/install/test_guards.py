@@ -22,8 +22,8 @@ from assistant.host.lock import Lock
 from assistant.host.pip_settings import read_uv_settings
 from assistant.install import EnvironmentFolder, downloads
 from assistant.install.conflicts import find_conflicts
-from assistant.install.constraints import pip_configuration
-from assistant.install.downloads import delete_downloads, list_missing
+from assistant.install.constraints import add_to_pip_configuration
+from assistant.install.downloads import delete_downloads, list_missing_large
 from assistant.install.environment_folder import MadeEnvironment
 from assistant.install.installation import prepare
 from assistant.install.kernel import remove_kernel
@@ -89,7 +89,7 @@ def test_a_record_that_no_text_is_lists_no_files(tmp_path: Path) -> None:
     record.write_bytes(b"numpy/__init__.py,sha256=\xff\xfe,3\n")
     numpy = Distribution(name="numpy", version="1.0", record=str(record), place=str(tmp_path))
     here = site(prefix=str(tmp_path), distributions=(numpy,))
-    assert here.version_in_place("numpy") == "1.0"
+    assert here.version_with_most_files("numpy") == "1.0"
     with pytest.raises(BadInput, match="does not list its files"):
         here.installed_files(["numpy"])
 
@@ -112,7 +112,7 @@ def test_a_systems_own_python_is_refused_before_its_packages_are_worked_out(monk
     """Nobody waits for a resolver, and reads what would be changed, to learn that nothing may be."""
     found = (Path("/env"), site(managed=True))
     monkeypatch.setattr("assistant.install.installation.find_plan_target", lambda *_: found)
-    monkeypatch.setattr("assistant.install.installation.named_target", lambda *_: found[0])
+    monkeypatch.setattr("assistant.install.installation.resolve_target", lambda *_: found[0])
     plan = Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="3.12")
     with pytest.raises(BadInput, match="belongs to the system"):
         prepare(plan, "kernel", SimpleNamespace(host=None))
@@ -286,14 +286,14 @@ def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
     (bench.target / "pip.conf").unlink()
     assert not [
         finding
-        for finding in EnvironmentFolder.all_replaced_builds(LiveHost())
+        for finding in EnvironmentFolder.find_all_replaced_builds(LiveHost())
         if str(bench.target) in str(finding.text)
     ]
     pip_in(bench, "install", "--upgrade", "torch")
     assert Site.ask(bench.target, LiveHost()).versions["torch"] == "10.0"  # it was the file that held it
     found = [
         finding
-        for finding in EnvironmentFolder.all_replaced_builds(LiveHost())
+        for finding in EnvironmentFolder.find_all_replaced_builds(LiveHost())
         if str(bench.target) in str(finding.text)
     ]
     assert [finding.key for finding in found] == ["build-replaced"]
@@ -317,8 +317,8 @@ def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
 def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
     """What an environment's configuration says already is kept, and nothing is written twice."""
     already = b"[global]\nproxy = http://p%20q\n[install]\nconstraint = mine.txt\n"
-    once = pip_configuration(already, tmp_path / "c c.txt")
-    assert pip_configuration(once, tmp_path / "c c.txt") == once
+    once = add_to_pip_configuration(already, tmp_path / "c c.txt")
+    assert add_to_pip_configuration(once, tmp_path / "c c.txt") == once
     parser = configparser.RawConfigParser()
     parser.read_string(once.decode("ascii"))
     assert parser.get("global", "proxy") == "http://p%20q"
@@ -330,9 +330,9 @@ def test_paths_in_pips_settings_stay_to_the_byte(tmp_path: Path, encoding: str) 
     """Pip reads them in the locale's encoding, whatever that is: halves of letters may look like blanks or signs."""
     halves = (bytes([first, last]) for first in (0x81, 0xB0) for last in (0x5C, 0x7C, 0x85, 0xA0))
     path = b"C:\\" + ("用户à".encode(encoding, "ignore")) + (b"".join(halves) if encoding == "gbk" else b"")
-    told = pip_configuration(b"[global]\r\nfind-links = " + path + b"\r\n", tmp_path / "c.txt")
+    told = add_to_pip_configuration(b"[global]\r\nfind-links = " + path + b"\r\n", tmp_path / "c.txt")
     assert b"find-links = " + path + b"\n" in told
-    assert pip_configuration(told, tmp_path / "c.txt") == told
+    assert add_to_pip_configuration(told, tmp_path / "c.txt") == told
 
 
 @pytest.mark.process
@@ -404,7 +404,7 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     made = bench.make(bench.resolution())
     assert EnvironmentFolder(Path(made.path)).exists
     assert find_plan_target(bench.plan, made.path, host)[1].versions["torch"] == "9.0"
-    assert Site.ask(EnvironmentFolder.of_target(made.path, host).path, host).minor == PYTHON
+    assert Site.ask(EnvironmentFolder.from_target(made.path, host).path, host).minor == PYTHON
     assert site(version="3.13.2t").minor == "3.13t"
     with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
         find_plan_target(replace(bench.plan, python="2.7"), made.path, host)
@@ -412,7 +412,7 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
 
 def describe_made() -> list[MadeEnvironment | None]:
     """Describe the environments that the assistant made, as `envs` lists them."""
-    return [made.describe(LiveHost()) for made in EnvironmentFolder.all_made()]
+    return [made.describe(LiveHost()) for made in EnvironmentFolder.list_made()]
 
 
 @pytest.mark.process
@@ -464,9 +464,9 @@ def test_downloads_are_counted_and_can_be_deleted(bench: Bench) -> None:
     told = [event for event in bench.events if isinstance(event, Progress) and event.unit == "bytes"]
     assert told[-1].done == told[-1].total == resolution.download
     assert told[-1].rate
-    assert list_missing(resolution.packages) == []
+    assert list_missing_large(resolution.packages) == []
     assert delete_downloads() == resolution.download
-    assert len(list_missing(resolution.packages)) == 3
+    assert len(list_missing_large(resolution.packages)) == 3
     assert delete_downloads() == 0
 
 

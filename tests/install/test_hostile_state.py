@@ -20,10 +20,10 @@ from tables import sampled
 
 from assistant.cli import commands as cli
 from assistant.host.live import LiveHost
-from assistant.install.environments import Places, forget_previous, remove_folders, undo_replacement
+from assistant.install.environments import Places, delete_previous, remove_folders, swap_with_previous
 from assistant.install.in_place import read_last_change
 from assistant.install.installation import prepare
-from assistant.install.journal import Before, Journal, entry_of
+from assistant.install.journal import Before, Journal, entry_for
 from assistant.install.kernel import KernelNote
 from assistant.install.recovery import Outcome, recover
 from assistant.install.site import MARKER, Site
@@ -148,8 +148,8 @@ def test_an_environment_with_something_planted_beside_it_stays(ground: Ground, p
         ground.change(resolution)
     assert not list(ground.folder.glob("cache/**/*.whl"))
     with pytest.raises(BadInput):
-        undo_replacement(ground.standing)
-    assert forget_previous(ground.standing) == 0
+        swap_with_previous(ground.standing)
+    assert delete_previous(ground.standing) == 0
     assert picture(ground.folder).items() >= before.items()
     with contextlib.suppress(BadInput):
         remove_folders(ground.standing)
@@ -193,13 +193,13 @@ def test_a_journal_that_this_program_never_wrote_is_not_obeyed(home: Path, comma
     """Even in the private folder: every path is checked, and the refusal names the file that has to go."""
     target = home / "thesis" / "env"
     text = to_json(replace(Journal(kind="install", target=str(target)), **CROOKED[name])).replace("{home}", str(home))
-    entry_of(target).write(Journal(kind="install", target=str(target)))
-    entry_of(target).journal.write_text(text)
+    entry_for(target).write(Journal(kind="install", target=str(target)))
+    entry_for(target).journal.write_text(text)
     before = picture(home)
     code, _said, complaint = command("recover")
     assert (code, complaint.count("\n"), picture(home)) == (1, 1, before)
-    assert str(entry_of(target).journal) in complaint
-    entry_of(target).journal.unlink()
+    assert str(entry_for(target).journal) in complaint
+    entry_for(target).journal.unlink()
     assert command("recover")[:2] == (0, "There is nothing to roll back.\n")
 
 
@@ -212,7 +212,7 @@ def test_a_folder_of_another_number_is_not_what_the_journal_means(
     target, numbers = home / "thesis" / "env", {"goes": 1, "comes": 2, "drops": 3}
     planted_folder(target.with_name(place))
     before = picture(home)
-    entry_of(target).write(Journal(kind=kind, target=str(target), parents=(str(home / "thesis"),), **numbers))
+    entry_for(target).write(Journal(kind=kind, target=str(target), parents=(str(home / "thesis"),), **numbers))
     (told,) = recover(ground.tools)
     assert picture(home) == before
     assert (told.outcome is Outcome.FAILED) == (place == ".env.new" and kind != "undo")
@@ -261,10 +261,10 @@ def put(path: Path, body: bytes | str) -> None:
 def test_one_corrupt_file_of_the_state_stops_nobody_else(home: Path, command: Command, suffix: str, body: str) -> None:
     """The other target is settled; a journal or a lock that is damaged is named, and `recover` ends well without it."""
     corrupt, good = home / "thesis" / "env", home / "important" / "env"
-    file = entry_of(corrupt).journal.with_suffix(suffix)
+    file = entry_for(corrupt).journal.with_suffix(suffix)
     before = picture(home)
     for target in (corrupt, good):
-        entry_of(target).write(Journal(kind="install", target=str(target)))
+        entry_for(target).write(Journal(kind="install", target=str(target)))
         Places(target).new.mkdir()
     put(file, BODIES[body])
     code, said, complaint = command("recover")
@@ -285,12 +285,12 @@ def test_an_installation_over_a_corrupt_journal_says_how_to_go_on(ground: Ground
     """It is refused in a sentence that names the file, and changes nothing."""
     ground.build_foreign()
     target = getattr(ground, place)
-    put(entry_of(target).journal, BODIES[body])
+    put(entry_for(target).journal, BODIES[body])
     before = picture(ground.folder)
     with pytest.raises(WorkFailed, match="is damaged") as refused:
         prepare(ground.plan, str(target), ground.tools)
     assert "Delete that file" in str(refused.value.hint)
-    assert str(entry_of(target).journal) in str(refused.value.message)
+    assert str(entry_for(target).journal) in str(refused.value.message)
     assert picture(ground.folder) == before
 
 
@@ -394,7 +394,7 @@ def test_an_undo_that_is_killed_loses_neither_environment(
 
     with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
         patch.setattr(Path, "rename", killed)
-        undo_replacement(ground.standing)
+        swap_with_previous(ground.standing)
     theirs = {} if ground.standing.exists() else deed(ground.standing)
     told = recover(ground.tools)
     assert all(path.read_text() == text for path, text in theirs.items())

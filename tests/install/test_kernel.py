@@ -21,10 +21,10 @@ from assistant.install.kernel import (
     LOGOS,
     choose_launcher_name,
     kernel_folder,
-    note_kernel,
-    put_kernel_back,
+    record_kernel,
     register_kernel,
     remove_kernel,
+    restore_kernel,
     set_variables,
 )
 from assistant.install.site import Site
@@ -110,28 +110,28 @@ def test_an_undo_puts_the_folder_back(tmp_path: Path) -> None:
     """A new kernel goes with its pictures; a kernel of before has its old text, and no picture that it had not."""
     one = made(tmp_path / "env")
     folder, python = kernel_folder("torch"), Path(one.python)
-    note = note_kernel("torch", python)
+    note = record_kernel("torch", python)
     register_kernel(PLAN, one)
-    put_kernel_back(note)
+    restore_kernel(note)
     assert not folder.exists()
     folder.mkdir(parents=True)
     before = json.dumps({"argv": [one.python], "display_name": "mine"})
     (folder / "kernel.json").write_text(before)
     shutil.copy(LOGOS / "logo-svg.svg", folder)
-    note = note_kernel("torch", python)
+    note = record_kernel("torch", python)
     register_kernel(PLAN, one)
-    put_kernel_back(note)
+    restore_kernel(note)
     assert (folder / "kernel.json").read_text() == before
     assert sorted(path.name for path in folder.iterdir()) == ["kernel.json", "logo-svg.svg"]
 
 
 def test_an_undo_takes_away_what_a_kill_left_half_written(tmp_path: Path) -> None:
     """No folder stays that Jupyter would look into for a kernel."""
-    note = note_kernel("torch-new", tmp_path / "bin" / "python")
+    note = record_kernel("torch-new", tmp_path / "bin" / "python")
     folder = kernel_folder("torch-new")
     folder.mkdir(parents=True)
     (folder / f".kernel.json.{2**22 + 1}-0123abcd.part").write_text('{"argv": [', encoding="utf-8")
-    put_kernel_back(note)
+    restore_kernel(note)
     assert not folder.exists()
 
 

@@ -21,7 +21,7 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import ChangeRequest, EnvironmentFolder, Sources, Tools
 from assistant.install.conflicts import find_conflicts
-from assistant.install.in_place import plan_of_lines
+from assistant.install.in_place import plan_for_resolving
 from assistant.install.installation import Difference
 from assistant.install.site import Site, interpreter, write_marker
 from assistant.model.errors import BadInput, WorkFailed
@@ -61,11 +61,11 @@ class Patient:
 
     def difference(self, wanted: ChangeRequest) -> Difference:
         """Work out what a change would do."""
-        return wanted.work_out(Site.ask(self.target, HOST), self.tools)
+        return wanted.resolve_change(Site.ask(self.target, HOST), self.tools)
 
     def change(self, wanted: ChangeRequest, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
         """Change it."""
-        return self.difference(wanted).make(prove, self.tools)
+        return self.difference(wanted).apply(prove, self.tools)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -127,7 +127,7 @@ def test_one_of_ours_is_mended_aside_and_undone_file_for_file(patient: Patient) 
     add("numpy", "1.26.4")
     patient.install(add("torch", "2.2.2", requires=("numpy",)), add("numpy", "2.1.0"), add("extra", "1.0"))
     made = Environment(path=str(patient.target), python=str(interpreter(patient.target)), packages=patient.versions)
-    write_marker(patient.target, plan_of_lines(Site.ask(patient.target, HOST), ("torch",), None), made)
+    write_marker(patient.target, plan_for_resolving(Site.ask(patient.target, HOST), ("torch",), None), made)
     before, packages = patient.picture(), patient.versions
     with pytest.raises(ZeroDivisionError):
         patient.change(ChangeRequest(requires=("numpy<2",)), lambda _made, _lock: 1 / 0)

@@ -17,7 +17,13 @@ from install.workbench import Bench, install
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install.conflicts import environment_of, find_conflicts, project_lines, project_of, undone_by_project
+from assistant.install.conflicts import (
+    find_conflicts,
+    find_project,
+    project_environment,
+    project_toml_lines,
+    project_undo_findings,
+)
 from assistant.install.resolution import resolve
 from assistant.install.site import Site
 from assistant.install.target import find_plan_target
@@ -95,7 +101,7 @@ def test_uv_undoes_what_its_project_does_not_name(project: Project) -> None:
 
 def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     """Typed into a shell, with a space in the path: no sync, no upgrade, no installation brings another build."""
-    (finding,) = undone_by_project(project.folder / ".venv", project.bench.plan, project.install())
+    (finding,) = project_undo_findings(project.folder / ".venv", project.bench.plan, project.install())
     lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
     with project.file.open("a", encoding="utf-8") as file:
         file.write(f"\n{lines}")
@@ -112,25 +118,25 @@ def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
     """Its environment is found by the project's folder, and the lines name the build and its index."""
     inside = tmp_path / ".pixi" / "envs" / "default"
     (inside / "conda-meta").mkdir(parents=True)
-    assert environment_of(tmp_path) == tmp_path
+    assert project_environment(tmp_path) == tmp_path
     (tmp_path / "pixi.toml").write_text("[workspace]\n", encoding="utf-8")
-    assert environment_of(tmp_path) == inside
-    project = project_of(inside)
+    assert project_environment(tmp_path) == inside
+    project = find_project(inside)
     assert (project.tool, project.file) == ("pixi", str(tmp_path / "pixi.toml"))
-    told = tomllib.loads(project_lines(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
+    told = tomllib.loads(project_toml_lines(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
     assert told == {"pypi-dependencies": {"torch": {"version": f"=={BUILD}", "index": bench.index.url}}}
-    assert "pixi install" in str(undone_by_project(inside, bench.plan, {"torch": BUILD})[0].text)
+    assert "pixi install" in str(project_undo_findings(inside, bench.plan, {"torch": BUILD})[0].text)
 
 
 def test_an_environment_of_its_user_is_no_projects(tmp_path: Path) -> None:
     """A folder with a pyproject.toml of another tool, or with none, stands for itself."""
-    assert environment_of(tmp_path) == tmp_path
+    assert project_environment(tmp_path) == tmp_path
     (tmp_path / "pyproject.toml").write_text("[tool.poetry]\n", encoding="utf-8")
-    assert project_of(tmp_path / ".venv") is None
+    assert find_project(tmp_path / ".venv") is None
     (tmp_path / "pyproject.toml").write_text("not toml [", encoding="utf-8")
-    assert environment_of(tmp_path) == tmp_path
+    assert project_environment(tmp_path) == tmp_path
     (tmp_path / "uv.lock").touch()
-    assert environment_of(tmp_path) == tmp_path / ".venv"
+    assert project_environment(tmp_path) == tmp_path / ".venv"
 
 
 def conda_environment(folder: Path) -> Path:

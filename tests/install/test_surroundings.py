@@ -16,7 +16,7 @@ from install.faults import Ground, Nursery, picture
 from install.test_hostile_state import own_folder, put, site_of, versions, write
 from tables import sampled
 
-from assistant.host.files import private_folder, user_state
+from assistant.host.files import make_private_folder, user_state
 from assistant.install.environments import Places
 from assistant.install.installation import prepare
 from assistant.install.kernel import kernel_folder
@@ -88,7 +88,7 @@ def test_a_kernelspec_that_is_written_again_comes_back(ground: Ground, kind: str
 
 def given_away(folder: Path) -> None:
     """Let a folder be another user's."""
-    private_folder(folder.parent)
+    make_private_folder(folder.parent)
     folder.mkdir()
     os.chown(folder, 12345, 12345)
 

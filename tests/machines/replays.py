@@ -18,7 +18,7 @@ from assistant.model.machine import Expected, Recording
 from assistant.model.record import to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
-from assistant.session.doctor import judged
+from assistant.session.doctor import machine_findings
 
 _UNTOLD = {"schema", "evidence"}  # of a machine: what is no fact
 
@@ -28,7 +28,7 @@ def _found(recording: Recording) -> Expected:
     found = detect(ReplayHost(recording))
     facts = {"wsl": None, "rosetta": None, "gpus": [], **_plain(found.machine)}
     choice = make_plans(found.machine, catalog_as_of("2.15.0")).choice
-    told = {finding.key for finding in judged(found) if finding.severity is not Severity.OK} - {"gpu-present"}
+    told = {finding.key for finding in machine_findings(found) if finding.severity is not Severity.OK} - {"gpu-present"}
     return Expected(
         machine={name: value for name, value in facts.items() if name not in _UNTOLD},
         findings=tuple(sorted(told)),
@@ -90,7 +90,7 @@ def faults(recording: Recording, name: str) -> Iterator[str]:
     found = detect(host)
     again = read_recording(write_recording(host, name), name)
     if to_json(detect(ReplayHost(again))) != to_json(found) or {one.ask for one in again.said} != {
-        one.ask for one in host.said()
+        one.ask for one in host.exchanges()
     }:
         yield "Recorded anew, it is another machine: it holds answers that no recording keeps."
     yield from differences(recording)

@@ -22,10 +22,10 @@ from assistant.i18n import Message, render, use_language
 from assistant.machines import load, shipped
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
-from assistant.model.record import replace, to_json, with_words
+from assistant.model.record import render_messages, replace, to_json
 from assistant.model.report import Environment, Report
-from assistant.plan import kind_of, make_plans
-from assistant.session.apply import approach
+from assistant.plan import make_plans, without_unused_facts
+from assistant.session.apply import choose_approach
 from assistant.session.doctor import CAUSES_OF_DRIVER, examine
 from assistant.views import machine_rows
 
@@ -75,8 +75,8 @@ def the_doctor_and_the_planner_agree(of: Recorded) -> None:
 def only_facts_that_make_its_kind_decide(of: Recorded) -> None:
     """Its plans are those of all machines of its kind."""
     other = {"memory_gb": 1.5, "disk_free_gb": 0.5, "packages": {"torch": "1.0"}, "evidence": ()}
-    assert kind_of(of.machine) == kind_of(replace(of.machine, **other))
-    assert of.planning == make_plans(kind_of(of.machine), CATALOG)
+    assert without_unused_facts(of.machine) == without_unused_facts(replace(of.machine, **other))
+    assert of.planning == make_plans(without_unused_facts(of.machine), CATALOG)
 
 
 def it_gets_every_bundle(of: Recorded) -> None:
@@ -94,7 +94,7 @@ def its_configuration_is_applied_to_the_letter(of: Recorded) -> None:
     if plan := of.planning.choice:
         made = Environment(path="env", python="bin/python")
         exported = Config(plan=plan, environment=made, verification=Report(device="cpu"), machine=of.machine)
-        way = approach(exported, of.machine, CATALOG)
+        way = choose_approach(exported, of.machine, CATALOG)
         assert (way.plan.variant, way.plan.torch, way.differs) == (plan.variant, plan.torch, ())
 
 
@@ -108,12 +108,12 @@ def its_rows_are_whole(of: Recorded) -> None:
 
 def languages_differ_in_texts_alone(of: Recorded) -> None:
     """Keys and values are the same when all is done in Chinese; a sentence is never one."""
-    english = _without_text(with_words((of.detection, of.planning, of.findings)))
+    english = _without_text(render_messages((of.detection, of.planning, of.findings)))
     use_language("zh_CN")
     try:
         found = detect(ReplayHost(load(of.name)))
         all_again = (found, make_plans(found.machine, CATALOG), examine(ReplayHost(load(of.name))))
-        assert _without_text(with_words(all_again)) == english
+        assert _without_text(render_messages(all_again)) == english
     finally:
         use_language("en")
 

@@ -9,7 +9,7 @@ from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from tables import each
 
-from assistant.catalog.bundles import bundle_of, bundle_packages, bundle_within, bundles
+from assistant.catalog.bundles import bundle_packages, bundles, find_bundle, largest_bundle_in
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.model.record import replace
@@ -49,12 +49,12 @@ def test_the_tables_name_each_package_once() -> None:
 @each("key", KEYS)
 def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> None:
     """The same torch for the same reasons; the packages and the download are more."""
-    bare, full, bundle = planned("").choice, planned(key).choice, bundle_of(key)
+    bare, full, bundle = planned("").choice, planned(key).choice, find_bundle(key)
     assert replace(full, requirements=(), download_mb=0, asked=()) == replace(bare, requirements=(), download_mb=0)
     assert {Requirement(line).name for line in full.requirements} >= {*bundle.requirements, "torch", "numpy"}
     assert full.download_mb == bare.download_mb + bundle.mb
     assert unknown_requirements(full, CATALOG) == ()
-    assert bundle_within(names(planned(key))) == (key if bundle.requirements else "")
+    assert largest_bundle_in(names(planned(key))) == (key if bundle.requirements else "")
 
 
 @each(
@@ -98,7 +98,7 @@ def test_what_cannot_be_had_is_left_out_and_named(
     planning = planned(bundle, machine, pins=pins)
     assert f"comes without {lacks}: no build is known" in said(planning)
     assert not names(planning) & {*lacks.split(", ")}
-    assert names(planning) & {*bundle_of(bundle).requirements}
+    assert names(planning) & {*find_bundle(bundle).requirements}
 
 
 def test_an_older_torch_gets_a_release_that_accepts_it() -> None:

@@ -13,7 +13,7 @@ from tables import each
 
 from assistant.model.machine import Machine
 from assistant.model.plan import Request
-from assistant.model.record import to_json, with_words
+from assistant.model.record import render_messages, to_json
 from assistant.plan import make_plans
 
 FILES = ("judged_machines.jsonl", "windows_machines.jsonl")  # each row of the second names its sources
@@ -35,7 +35,7 @@ def test_the_choice_works_on_the_machine(name):
     wanted = CASES[name]["wanted"]
     answer = answer_for(CASES[name])
     choice = answer.choice
-    told = to_json(with_words(answer))
+    told = to_json(render_messages(answer))
     assert re.search(wanted.get("says", ""), told)
     assert not ("must_not_say" in wanted and re.search(wanted["must_not_say"], told))
     if choice is None:

@@ -13,7 +13,7 @@ from assistant.host.base import ReplayHost
 from assistant.i18n import Message, in_language
 from assistant.machines import load, shipped
 from assistant.model.plan import Request
-from assistant.model.record import with_words
+from assistant.model.record import render_messages
 from assistant.plan import make_plans
 from assistant.plan.candidates import SENTENCES
 
@@ -45,7 +45,7 @@ def test_each_reason_and_warning_has_a_key() -> None:
     said = {text for plan in plans for text in (*plan.reasons, *plan.warnings)}
     assert len(said) > 200
     assert {text for text in said if not (isinstance(text, Message) and text.key)} == set()
-    for english, chinese in zip(with_words([*said]), in_chinese([*said]), strict=True):
+    for english, chinese in zip(render_messages([*said]), in_chinese([*said]), strict=True):
         assert english["key"] == chinese["key"]
         assert english["text"] != chinese["text"]
 
@@ -53,4 +53,4 @@ def test_each_reason_and_warning_has_a_key() -> None:
 def in_chinese(said: list[Message]) -> list[dict[str, str]]:
     """Give the JSON of what is said to somebody who reads Chinese."""
     with in_language("zh_CN"):
-        return with_words(said)
+        return render_messages(said)

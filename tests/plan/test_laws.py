@@ -12,7 +12,7 @@ from assistant.catalog import load_catalog, number
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans
-from assistant.plan.target import Refusal, python_tag, target_of
+from assistant.plan.target import Refusal, find_target, python_tag
 
 CATALOG = load_catalog()
 CODES = [
@@ -90,7 +90,7 @@ def outcome(planning):
 
 def platform_of(machine):
     """Name the catalogue's platform of a machine, None where no wheel fits."""
-    target = target_of(machine, Request(), CATALOG)
+    target = find_target(machine, Request(), CATALOG)
     return None if isinstance(target, Refusal) else target
 
 

@@ -9,7 +9,7 @@ from tables import each
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import make_plans, requested
+from assistant.plan import make_plans, requested_packages
 from assistant.plan.target import python_tag
 
 CATALOG = catalog_as_of("2.15.0")
@@ -149,9 +149,9 @@ def test_python_versions_are_read_with_their_threading(version, tag):
 def test_lines_for_another_machine_are_not_wished_for():
     """Markers are those of the machine that is planned for, not of this one."""
     pins = ("a; sys_platform == 'win32'", "b; platform_machine == 'arm64' and python_version < '3.13'", "c[x]>1")
-    assert [str(need) for need in requested(MAC, CATALOG, Request(pins=pins))] == ["b", "c[x]>1"]
+    assert [str(need) for need in requested_packages(MAC, CATALOG, Request(pins=pins))] == ["b", "c[x]>1"]
     windows = Machine(os="windows", arch="x86_64", python="3.12")
-    assert [str(need) for need in requested(windows, CATALOG, Request(pins=pins))] == ["a", "c[x]>1"]
+    assert [str(need) for need in requested_packages(windows, CATALOG, Request(pins=pins))] == ["a", "c[x]>1"]
 
 
 @each(

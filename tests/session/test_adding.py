@@ -24,10 +24,10 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.model.record import from_plain, replace
 from assistant.model.report import Environment, Status
-from assistant.session.actions import Add, blockers, following
+from assistant.session.actions import Add, blockers, next_automatic_task
 from assistant.session.session import Session
 from assistant.session.state import Adding, Detected, Installed, Phase, Planned, State, Task
-from assistant.session.steps import requirements_of
+from assistant.session.steps import split_requirements
 
 
 @each(
@@ -44,7 +44,7 @@ from assistant.session.steps import requirements_of
 )
 def test_what_is_typed_is_read_as_it_is_meant(typed: str, meant: tuple[str, ...]) -> None:
     """With `pip install` before it or not; an option stays, and is refused later by its name."""
-    assert requirements_of(typed) == meant
+    assert split_requirements(typed) == meant
 
 
 def test_nothing_is_added_without_names_or_an_environment() -> None:
@@ -127,7 +127,7 @@ def test_what_would_change_is_shown_and_then_done(standing: Session) -> None:
         before.environment.kernel,
         before.environment.display_name,
     )
-    assert following(replace(state, planned=Planned(planning=state.planning))) is not Task.PREPARE
+    assert next_automatic_task(replace(state, planned=Planned(planning=state.planning))) is not Task.PREPARE
     assert state.status(Step.VERIFY).phase is Phase.DONE
     assert state.plan.asked == ("seaborn",)
     report = state.report

@@ -12,7 +12,7 @@ from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
 from assistant.machines import load
 from assistant.model.report import Check, Report, Status
-from assistant.session.session import TASKS, perform
+from assistant.session.session import TASKS, perform_task
 from assistant.session.state import Detected, State, Task, Verified
 
 
@@ -24,6 +24,6 @@ def test_torch_that_was_imported_has_its_runtime(status: Status, monkeypatch: py
     report = Report(device="cpu", checks=(Check(key="import", status=status),))
     monkeypatch.setitem(TASKS, Task.VERIFY, lambda *_given: Verified(report=report))
     tools = Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken())
-    end = perform(Task.VERIFY, State(detected=Detected(detection=found)), tools)
+    end = perform_task(Task.VERIFY, State(detected=Detected(detection=found)), tools)
     still = {finding.key for finding in end.detected or ()}
     assert ("vc-runtime-missing" in still) is (status is Status.FAILED)

@@ -19,7 +19,13 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import examine, findings_of, judged, mixed_packages, still_true
+from assistant.session.doctor import (
+    environment_findings,
+    examine,
+    findings_still_true,
+    machine_findings,
+    package_findings,
+)
 
 CATALOG = load_catalog()
 NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
@@ -27,7 +33,7 @@ NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendo
 
 def told_of(machine: Machine, **options: object) -> dict[str, Finding]:
     """Judge a machine of which nothing but its facts is known; the findings by their keys."""
-    return {finding.key: finding for finding in judged(Detection(machine=machine), **options)}
+    return {finding.key: finding for finding in machine_findings(Detection(machine=machine), **options)}
 
 
 def in_order(**facts: object) -> Machine:
@@ -111,8 +117,8 @@ def test_packages_are_judged_alike_before_and_after_they_come(
     here: dict[str, str], coming: dict[str, str], key: str
 ) -> None:
     """The same key and sentence for an environment that will hold them and for one that does, with a way out."""
-    before = mixed_packages({**here, **coming}, "3.12.1", in_order())
-    after = findings_of(site({**here, **coming}), in_order())
+    before = package_findings({**here, **coming}, "3.12.1", in_order())
+    after = environment_findings(site({**here, **coming}), in_order())
     assert [finding.key for finding in before] == [key]
     assert before == after
     assert before[0].remedies
@@ -129,8 +135,8 @@ def site(packages: dict[str, str]) -> Site:
 
 def test_what_goes_together_raises_nothing() -> None:
     """No finding without a reason, for flavours that are none and for a CPU build that was asked for."""
-    assert findings_of(site({"onnxruntime": "1.20", "onnxruntime-extensions": "0.10"}), in_order()) == ()
-    assert findings_of(site({"numpy": "2.1", "torch": "2.9.0+cpu"}), in_order(), gpu_plan=False) == ()
+    assert environment_findings(site({"onnxruntime": "1.20", "onnxruntime-extensions": "0.10"}), in_order()) == ()
+    assert environment_findings(site({"numpy": "2.1", "torch": "2.9.0+cpu"}), in_order(), gpu_plan=False) == ()
 
 
 class Later(Host):
@@ -150,11 +156,11 @@ def test_what_was_mended_since_is_no_longer_true() -> None:
     gone = Finding(key="kernel-broken", severity=Severity.WARNING, text="Its program is gone.")
     disk = Finding(key="disk-full", severity=Severity.ERROR, text="The disk is full.")
     machine = in_order(packages={"torch": "2.2.2+cu121", "numpy": "2.1.0"})
-    found = Detection(machine=machine, findings=(*judged(Detection(machine=machine)), gone, disk))
+    found = Detection(machine=machine, findings=(*machine_findings(Detection(machine=machine)), gone, disk))
     wrong = replace(found, findings=tuple(finding for finding in found.findings if finding.wrong))
 
     def left(**answers: object) -> list[str]:
-        return [finding.key for finding in still_true(wrong, Later(**answers))]
+        return [finding.key for finding in findings_still_true(wrong, Later(**answers))]
 
     assert left() == ["numpy2-abi", "kernel-broken", "disk-full"]
     assert left(packages=dict(machine.packages), kernels={}) == ["numpy2-abi", "disk-full"]

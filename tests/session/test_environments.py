@@ -20,7 +20,7 @@ from assistant.install import Site, Sources
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
-from assistant.session.environments import mendable, survey
+from assistant.session.environments import is_mendable, survey_environments
 from assistant.session.session import Session
 from assistant.session.state import Detected, Page, Phase, State, Task
 from assistant.session.survey import EnvironmentSummary, Light
@@ -86,7 +86,7 @@ def pretend(
 
 def found(machine: Machine = HERE, *folders: Path) -> dict[str, EnvironmentSummary]:
     """Return what a survey finds, by the paths below the home folder."""
-    seen = survey(LiveHost(), machine, map(str, folders)).environments
+    seen = survey_environments(LiveHost(), machine, map(str, folders)).environments
     return {os.path.relpath(one.path, Path.home()): one for one in seen if str(one.path).startswith(str(Path.home()))}
 
 
@@ -134,7 +134,7 @@ def test_links_are_not_followed_and_bounds_are_kept(home: Path, monkeypatch: pyt
     for number in range(60):
         (home / "project" / f"a{number}" / "b").mkdir(parents=True)
     monkeypatch.setattr("assistant.install.environment_folder.MOST_FOLDERS", 50)
-    short = survey(LiveHost(), HERE)
+    short = survey_environments(LiveHost(), HERE)
     assert short.cut_short
     assert len(short.environments) <= 1
 
@@ -144,7 +144,7 @@ def test_a_folder_of_the_users_choice_is_searched_as_well(home: Path) -> None:
     other = home.parent / "another disk"
     pretend(other / "models" / "venv")
     assert found() == {}
-    seen = survey(LiveHost(), HERE, [str(other)])
+    seen = survey_environments(LiveHost(), HERE, [str(other)])
     assert [(one.name, one.path) for one in seen.environments] == [("models", str(other / "models" / "venv"))]
     assert seen.folders == (str(other),)
 
@@ -187,7 +187,7 @@ def test_a_light_is_what_the_findings_say(
     """The same judge as everywhere else, asked about what the files say."""
     pretend(home / "project" / "env", *packages)
     (one,) = found(machine).values()
-    assert (one.light, mendable(one)) == (light, mends)
+    assert (one.light, is_mendable(one)) == (light, mends)
     assert [finding.key for finding in one.findings] == [key] * bool(key)
 
 
@@ -207,7 +207,7 @@ def test_an_environment_whose_python_is_gone_says_so(home: Path) -> None:
     (env / "bin" / "python").symlink_to("/usr/bin/python3.7-that-went")
     (one,) = found().values()
     assert [finding.key for finding in one.findings] == ["environment-without-python"]
-    assert not mendable(one)
+    assert not is_mendable(one)
 
 
 class Closed(LiveHost):
@@ -226,7 +226,7 @@ class Closed(LiveHost):
 def test_an_environment_that_may_not_be_read_is_not_called_good(home: Path, place: str) -> None:
     """Could not look is not looked and found nothing wrong."""
     target = pretend(home / "project" / "env", "numpy==2.1.0")
-    (seen,) = survey(Closed(target / place), HERE).environments
+    (seen,) = survey_environments(Closed(target / place), HERE).environments
     assert (seen.path, seen.light) == (str(target), Light.UNKNOWN)
 
 
@@ -266,7 +266,7 @@ class Broken(BrokenEnvironment):
     @property
     def known(self) -> EnvironmentSummary:
         """What the list says of it now."""
-        return self.session.state.environments.survey.of(str(self.target))
+        return self.session.state.environments.survey.summary_at(str(self.target))
 
 
 @pytest.fixture
@@ -354,8 +354,8 @@ def test_the_assistants_own_environment_is_left_alone(home: Path) -> None:
     session.dispatch(LookIn(folder=str(own.parent)))
     session.dispatch(Pick(path=str(own)))
     session.begin(Task.SURVEY)
-    known = session.state.environments.survey.of(str(own))
-    assert (known.own, known.light, mendable(known)) == (True, Light.GOOD, False)
+    known = session.state.environments.survey.summary_at(str(own))
+    assert (known.own, known.light, is_mendable(known)) == (True, Light.GOOD, False)
     session.begin(Task.COMPARE)
     assert session.state.environments.status.phase is Phase.FAILED
     assert "own environment" in str(session.state.environments.status.message)

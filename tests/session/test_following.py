@@ -19,8 +19,8 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
-from assistant.session.actions import Choose, Failed, Finished, Simulate, following, reduce
-from assistant.session.planning import planned
+from assistant.session.actions import Choose, Failed, Finished, Simulate, next_automatic_task, reduce
+from assistant.session.planning import plan_setup
 from assistant.session.session import TASKS, Session
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task, Verified
 from assistant.session.store import Store
@@ -40,14 +40,14 @@ def ended(state: State, task: Task, result: object) -> State:
 def test_looking_choosing_and_resolving_follow_one_another() -> None:
     """What only reads needs no press; the installation does, and its proof follows it."""
     state = State()
-    assert following(state) is Task.DETECT
+    assert next_automatic_task(state) is Task.DETECT
     state = ended(state, Task.DETECT, FOUND)
-    assert following(state) is Task.PLAN
+    assert next_automatic_task(state) is Task.PLAN
     state = ended(state, Task.PLAN, PLANNED)
-    assert following(state) is Task.PREPARE
-    assert following(replace(state, running=Task.PREPARE)) is None
+    assert next_automatic_task(state) is Task.PREPARE
+    assert next_automatic_task(replace(state, running=Task.PREPARE)) is None
     state = ended(state, Task.INSTALL, MADE)
-    assert following(state) is Task.VERIFY
+    assert next_automatic_task(state) is Task.VERIFY
 
 
 def test_a_second_installation_is_proved_like_the_first() -> None:
@@ -56,27 +56,27 @@ def test_a_second_installation_is_proved_like_the_first() -> None:
     verified = ended(first, Task.VERIFY, Verified(report=Report(device="cpu")))
     again = ended(ended(verified, Task.DETECT, FOUND), Task.PLAN, PLANNED)
     assert again.status(Step.VERIFY).phase is Phase.STALE
-    assert following(ended(again, Task.INSTALL, MADE)) is Task.VERIFY
+    assert next_automatic_task(ended(again, Task.INSTALL, MADE)) is Task.VERIFY
 
 
 @each("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
 def test_nothing_goes_on_after_a_failure(step: Step) -> None:
     """It would fail again and again: the user decides."""
     state = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)
-    assert following(reduce(state, Failed(step=step, message="No."))) is None
+    assert next_automatic_task(reduce(state, Failed(step=step, message="No."))) is None
 
 
 def test_a_verification_that_was_asked_for_again_is_not_begun_by_itself() -> None:
     """To measure everything takes a minute and is somebody's decision."""
     state = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)
     stale = {**state.statuses, Step.VERIFY: StepStatus(phase=Phase.STALE)}
-    assert following(replace(state, statuses=stale)) is None
+    assert next_automatic_task(replace(state, statuses=stale)) is None
 
 
 def test_a_simulation_is_planned_for_and_nothing_more() -> None:
     """No package is resolved for a machine that is not there."""
     state = ended(ended(State(machine=MACHINE), Task.DETECT, FOUND), Task.PLAN, PLANNED)
-    assert following(state) is None
+    assert next_automatic_task(state) is None
 
 
 def test_what_goes_on_by_itself_does_not_replace_an_installed_setup(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_answer_that_comes_with_the_wish_is_no_answer_to_it(monkeypatch: pyte
     wish = Choose(request=Request(backend=Backend.CPU))
 
     def plan_while_somebody_wishes(state: State, tools: Tools) -> Planned:
-        found = planned(state, tools)
+        found = plan_setup(state, tools)
         session._lock = Late(session._lock, lambda: session.dispatch(wish))
         return found
 

@@ -134,7 +134,7 @@ def test_a_recipes_verification_call_decides(
     """What imports and yet does not do what the recipe is for is not kept, and the sentence quotes the call."""
     trial = Trial(call="import invokeai.app.run_app, torch; print(torch.__version__)", on_cpu=True)
     recipe = Bundle(key="invokeai", title="InvokeAI", lead="", trial=trial)
-    monkeypatch.setattr(bundles, "recipe_reader", lambda: SimpleNamespace(recipes=lambda: (recipe,)))
+    monkeypatch.setattr(bundles, "load_recipe_reader", lambda: SimpleNamespace(recipes=lambda: (recipe,)))
     wheel = loopback_index.add("invokeai", "6.14")
     with_code(wheel, "invokeai", "")
     with_code(wheel, "invokeai/app/run_app", "raise ValueError('no model')")

@@ -7,12 +7,12 @@ import sys
 from assistant.host.live import LiveHost
 from assistant.model.machine import Detection, Machine
 from assistant.session.state import Detected, State
-from assistant.session.steps import interpreters, kernel_is_ours
+from assistant.session.steps import find_interpreters, is_kernel_ours
 
 
 def test_this_python_is_named_and_a_server_that_is_not_there_is_not() -> None:
     """Outside of Jupyter only this interpreter is known."""
-    found = interpreters(LiveHost())
+    found = find_interpreters(LiveHost())
     assert found["kernel"] == sys.executable
     assert set(found) == {"kernel", "server", "ours"}
 
@@ -31,7 +31,9 @@ def test_the_assistants_own_environment_is_known_for_what_it_is() -> None:
         host = Elsewhere()
         host.prefix = prefix
         assert (
-            kernel_is_ours(State(detected=Detected(detection=Detection(machine=Machine()), pythons=interpreters(host))))
+            is_kernel_ours(
+                State(detected=Detected(detection=Detection(machine=Machine()), pythons=find_interpreters(host)))
+            )
             is ours
         )
-    assert not kernel_is_ours(State())
+    assert not is_kernel_ours(State())

@@ -13,7 +13,7 @@ from assistant.i18n import in_language
 from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant.session.diagnosis import REPORTED, TO_WRITE, diagnosed, log_report, places
+from assistant.session.diagnosis import REPORTED, TO_WRITE, find_causes, log_report, places_in_log
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
@@ -35,7 +35,7 @@ def test_a_report_has_the_causes_the_log_and_the_machine(machine: Machine) -> No
     """The machine is what the assistant reads again; what only a person knows is left open."""
     log = read_log(OOM)
     with in_language("zh_CN"):  # who helps asks for English
-        report = parts(log_report(log, machine, diagnosed(log, machine)))
+        report = parts(log_report(log, machine, find_causes(log, machine)))
     assert list(report) == ["What happened", "Likely causes", "Log", "Machine"]
     assert report["What happened"] == TO_WRITE
     assert "`oom`" in report["Likely causes"]
@@ -60,6 +60,6 @@ def test_a_private_key_that_begins_above_the_shown_lines_is_not_shown(machine: M
     lines = ["-----BEGIN PRIVATE KEY-----", *[line] * (REPORTED // 2), "-----END PRIVATE KEY-----", OOM]
     log = read_log("\n".join([*lines, *["after"] * (REPORTED // 2)]))
     assert line not in log_report(log, machine, ())
-    (place,) = places(log, (lines.index(OOM) - 3,))
+    (place,) = places_in_log(log, (lines.index(OOM) - 3,))
     assert place
     assert line not in str(place.lines)

@@ -24,7 +24,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Mend, Pick, blockers
-from assistant.session.remediation import change_of, commands_for, fixes
+from assistant.session.remediation import all_fixes, requested_change, runnable_commands
 from assistant.session.session import Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
 from assistant.session.survey import EnvironmentSummary, Survey
@@ -83,7 +83,7 @@ def mended(remedy: Remedy, environment: Environment, runner: Runner | None = Non
 )
 def test_pip_is_uv_in_the_environment(command: str, start: list[str]) -> None:
     """The environment of the setup is meant, which may have no pip; quoted words stay one word."""
-    (words,) = commands_for(Remedy(text="x", commands=(command,)), ENVIRONMENT) or ()
+    (words,) = runnable_commands(Remedy(text="x", commands=(command,)), ENVIRONMENT) or ()
     assert list(words[1 : len(start) + 1]) == start
 
 
@@ -109,17 +109,17 @@ def test_pip_is_uv_in_the_environment(command: str, start: list[str]) -> None:
 )
 def test_what_wants_a_shell_or_more_rights_is_not_run(command: str) -> None:
     """Such a command is shown to be copied, and so is a way of which one command is such."""
-    assert commands_for(Remedy(text="x", commands=(command,)), ENVIRONMENT) is None
-    assert commands_for(Remedy(text="x", commands=("python -m pip install six", command)), ENVIRONMENT) is None
+    assert runnable_commands(Remedy(text="x", commands=(command,)), ENVIRONMENT) is None
+    assert runnable_commands(Remedy(text="x", commands=("python -m pip install six", command)), ENVIRONMENT) is None
 
 
 def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment() -> None:
     """There the ways out are words."""
     remedy = Remedy(text="x", commands=("python -m pip install six",))
-    assert fixes(state_with(remedy))["cause#1"].offered
-    assert not fixes(state_with(remedy, machine="wsl-ubuntu2404-rx7900xtx"))["cause#1"].offered
-    assert not fixes(state_with(remedy, source=Source(elsewhere=True)))["cause#1"].offered
-    assert not fixes(state_with(remedy, environment=None))["cause#1"].offered
+    assert all_fixes(state_with(remedy))["cause#1"].offered
+    assert not all_fixes(state_with(remedy, machine="wsl-ubuntu2404-rx7900xtx"))["cause#1"].offered
+    assert not all_fixes(state_with(remedy, source=Source(elsewhere=True)))["cause#1"].offered
+    assert not all_fixes(state_with(remedy, environment=None))["cause#1"].offered
     session = Session(LiveHost(), InlineRunner(), state=state_with(remedy, machine="macos15-m3max", way="cause#1"))
     session.begin(Task.MEND)
     assert session.state.mended == {}
@@ -184,12 +184,12 @@ def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environ
     remedy = Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",))
     there = Source(interpreter=Interpreter(path=real.python))
     gone = Source(interpreter=Interpreter(path=str(tmp_path / "gone" / "bin" / "python")))
-    assert fixes(state_with(remedy, source=there))["cause#1"].environment == Environment(
+    assert all_fixes(state_with(remedy, source=there))["cause#1"].environment == Environment(
         path=real.path, python=real.python
     )
-    assert fixes(state_with(remedy, source=gone))["cause#1"].environment is None
-    assert not fixes(state_with(remedy, source=gone))["cause#1"].offered
-    assert fixes(state_with(remedy, source=there, environment=None))["cause#1"].offered
+    assert all_fixes(state_with(remedy, source=gone))["cause#1"].environment is None
+    assert not all_fixes(state_with(remedy, source=gone))["cause#1"].offered
+    assert all_fixes(state_with(remedy, source=there, environment=None))["cause#1"].offered
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_commands_of_pip_are_read_as_a_change_of_packages(commands: list[str], w
     six = Distribution(name="six", version="1.0+cpu", place="/env/lib/site-packages")
     site = Site(prefix="/env", base_prefix="/usr", python="/env/bin/python", version="3.12.1", purelib="")
     words = [("uv", "pip", verb, "--python", "/env/bin/python", *rest) for verb, *rest in map(str.split, commands)]
-    found = change_of(words, replace(site, distributions=(six,)))
+    found = requested_change(words, replace(site, distributions=(six,)))
     assert found == wanted or (found and sorted(found.requires) == sorted(wanted.requires))
 
 
@@ -245,7 +245,7 @@ def test_a_fix_can_be_undone_in_my_environments(broken: BrokenEnvironment, loopb
     """All of its commands are one change, which the list offers to take back; nothing else is moved."""
     session = at(broken, loopback_index, *ONE_RUNTIME)
     assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE, session.state.status(Step.DIAGNOSE)
-    undo = session.state.environments.survey.of(str(broken.target)).undo
+    undo = session.state.environments.survey.summary_at(str(broken.target)).undo
     assert {move.name: (move.before, move.after) for move in undo.moves} == {
         "onnxruntime": ("1.20", "1.20"),
         "onnxruntime-gpu": ("1.20", ""),
@@ -276,7 +276,7 @@ def test_a_fix_that_needs_another_torch_still_brings_it(
     assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE, session.state.status(Step.DIAGNOSE)
     assert any("cannot be undone later" in str(line) for line in session.state.log)
     assert list(broken.target.glob("lib/*/site-packages/torch_directml-0.2.5.dist-info"))
-    assert session.state.environments.survey.of(str(broken.target)).undo is None
+    assert session.state.environments.survey.summary_at(str(broken.target)).undo is None
 
 
 def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:

@@ -9,11 +9,11 @@ import pytest
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.environments import mendable
-from assistant.session.remediation import fixes
+from assistant.session.environments import is_mendable
+from assistant.session.remediation import all_fixes
 from assistant.session.state import Installed, State
 from assistant.session.survey import EnvironmentSummary
-from assistant.wizard.panels.environments import row_of
+from assistant.wizard.panels.environments import make_row
 
 
 def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,9 +22,9 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     remedy = Remedy(text="Install it", commands=("python -m pip install numpy",))
     finding = Finding(key="torch-missing", severity=Severity.ERROR, text="It is missing.", remedies=(remedy,))
     state = State(raised=(finding,), installed=Installed(environment=made))
-    assert fixes(state)["torch-missing#1"].offered
-    monkeypatch.setattr("assistant.session.environments.may_write", lambda _folder: False)
-    assert not fixes(state)["torch-missing#1"].offered
+    assert all_fixes(state)["torch-missing#1"].offered
+    monkeypatch.setattr("assistant.session.environments.is_writable", lambda _folder: False)
+    assert not all_fixes(state)["torch-missing#1"].offered
 
 
 def test_its_row_offers_nothing_that_changes_it() -> None:
@@ -33,8 +33,8 @@ def test_its_row_offers_nothing_that_changes_it() -> None:
     known = EnvironmentSummary(
         path="/opt/pytorch", name="pytorch", torch="2.13.0", made=True, findings=(wrong,), kernels=("k",)
     )
-    assert {key for key, _label in row_of(known)["buttons"]} >= {"remove"}
+    assert {key for key, _label in make_row(known)["buttons"]} >= {"remove"}
     closed = replace(known, others=True)
-    assert not mendable(closed)
-    assert [key for key, _label in row_of(closed)["buttons"]] == ["check", "open"]
-    assert row_of(closed)["keeper"] == "another user looks after it"
+    assert not is_mendable(closed)
+    assert [key for key, _label in make_row(closed)["buttons"]] == ["check", "open"]
+    assert make_row(closed)["keeper"] == "another user looks after it"

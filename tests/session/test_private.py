@@ -13,7 +13,7 @@ import forked
 import pytest
 from tables import sampled
 
-from assistant.catalog.tables import refreshed_file, user_tables
+from assistant.catalog.tables import refreshed_path, user_tables
 from assistant.cli.terminal import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
@@ -172,8 +172,8 @@ def test_whatever_lies_in_place_of_refreshed_tables_is_passed_over(
 ):
     """Plans rest on the shipped tables then, and a sentence says so."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    refreshed_file().parent.mkdir(parents=True)
-    plant(refreshed_file())
+    refreshed_path().parent.mkdir(parents=True)
+    plant(refreshed_path())
     user_tables.cache_clear()
     assert "are not used" in str(user_tables().remark)
     user_tables.cache_clear()

@@ -17,7 +17,13 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Resume, reduce
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task
-from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
+from assistant.session.store import (
+    Saved,
+    continuation_remarks,
+    first_step_not_done,
+    is_worth_continuing,
+    why_not_continuable,
+)
 
 MACHINE = Machine(os="linux", arch="x86_64", python="3.12.4")
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -31,16 +37,16 @@ SAVED = Saved(version=__version__, state=STATE)
 
 def test_a_setup_of_this_machine_goes_on() -> None:
     """It goes on at the first step that is not done, and there is nothing to say about it."""
-    assert worth_telling(STATE)
-    assert obstacle(SAVED, MACHINE) == ""
-    assert remarks(SAVED) == ()
-    assert furthest(STATE) is Step.INSTALL
+    assert is_worth_continuing(STATE)
+    assert why_not_continuable(SAVED, MACHINE) == ""
+    assert continuation_remarks(SAVED) == ()
+    assert first_step_not_done(STATE) is Step.INSTALL
     assert reduce(State(), Resume(state=STATE)) == STATE
 
 
 def test_free_disk_and_other_small_change_do_not_matter() -> None:
     """Facts that change by the hour do not make another machine."""
-    assert obstacle(SAVED, replace(MACHINE, disk_free_gb=1.0)) == ""
+    assert why_not_continuable(SAVED, replace(MACHINE, disk_free_gb=1.0)) == ""
 
 
 @each(
@@ -55,13 +61,13 @@ def test_free_disk_and_other_small_change_do_not_matter() -> None:
 def test_another_machine_is_told_by_what_differs(changed: dict[str, object], told: str) -> None:
     """Another GPU, driver, system or Python is another machine, and the sentence names it."""
     other = replace(MACHINE, **changed)
-    assert told in str(obstacle(SAVED, other))
+    assert told in str(why_not_continuable(SAVED, other))
 
 
 def test_a_card_whose_facts_changed_is_another_machine() -> None:
     """The same name with another memory or target does not pass as the same."""
     cards = [replace(MACHINE, gpus=(Gpu(name="card", vram_gb=size),)) for size in (8, 16)]
-    assert obstacle(
+    assert why_not_continuable(
         replace(SAVED, state=replace(STATE, detected=Detected(detection=Detection(machine=cards[0])))), cards[1]
     )
 
@@ -70,14 +76,14 @@ def test_a_setup_whose_environment_is_gone_is_not_offered(tmp_path: Path) -> Non
     """What was deleted since cannot be gone on with."""
     gone = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"))
     assert str(tmp_path) in str(
-        obstacle(replace(SAVED, state=replace(STATE, installed=Installed(environment=gone))), MACHINE)
+        why_not_continuable(replace(SAVED, state=replace(STATE, installed=Installed(environment=gone))), MACHINE)
     )
 
 
 def test_another_version_is_told() -> None:
     """One that cannot be read stops, one that can is only remarked on."""
-    assert "another version" in str(obstacle(Saved(), MACHINE))
-    (told,) = remarks(replace(SAVED, version="0.0.1"))
+    assert "another version" in str(why_not_continuable(Saved(), MACHINE))
+    (told,) = continuation_remarks(replace(SAVED, version="0.0.1"))
     assert "0.0.1" in str(told)
 
 
@@ -87,13 +93,13 @@ def test_work_of_another_window_is_waited_for_and_a_crash_is_gone_on_after() -> 
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     saved = replace(SAVED, running=Task.INSTALL, process=other.pid)
     with other:
-        assert "Another window" in str(obstacle(saved, MACHINE))
-    assert obstacle(saved, MACHINE) == ""
-    assert "interrupted" in str(remarks(saved)[0])
+        assert "Another window" in str(why_not_continuable(saved, MACHINE))
+    assert why_not_continuable(saved, MACHINE) == ""
+    assert "interrupted" in str(continuation_remarks(saved)[0])
 
 
 def test_a_look_or_a_simulation_is_nothing_to_go_on_with() -> None:
     """Neither a mere detection nor a recorded machine is offered."""
-    assert not worth_telling(None)
-    assert not worth_telling(replace(STATE, planned=None))
-    assert not worth_telling(replace(STATE, machine="some-machine"))
+    assert not is_worth_continuing(None)
+    assert not is_worth_continuing(replace(STATE, planned=None))
+    assert not is_worth_continuing(replace(STATE, machine="some-machine"))

@@ -19,9 +19,9 @@ from assistant.install import Prepared, Sources, Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Plan, Request
-from assistant.model.record import with_words
+from assistant.model.record import render_messages
 from assistant.plan import PlanInputs
-from assistant.session.planning import decided, prepare_any
+from assistant.session.planning import plan_request, prepare_nearest
 
 NOWHERE = "http://127.0.0.1:9/simple"
 PYTHON = "{}.{}".format(*sys.version_info)
@@ -56,8 +56,8 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
     def prepare(sources: Sources, machine: Machine = LINUX, **request: object) -> Prepared:
         tools = Tools(LiveHost(), sources, lambda _event: None, CancelToken())
         case = PlanInputs(machine, catalog_as_of("2.15.0"), Request(**request))
-        plans = decided(case, tools).plans
-        done = prepare_any(plans[0], plans[1:], case, str(tmp_path / "env"), tools)
+        plans = plan_request(case, tools).plans
+        done = prepare_nearest(plans[0], plans[1:], case, str(tmp_path / "env"), tools)
         assert keys_of(done.plan) == keys_of(done.plan, "zh_CN"), "what a program reads does not depend on the language"
         return done
 
@@ -67,7 +67,7 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
 def keys_of(plan: Plan, language: str = "en") -> list[str]:
     """Give the keys of what a plan says for and against itself, as its JSON has them in a language."""
     with in_language(language):
-        said = [text for part in ("reasons", "warnings") for text in with_words(plan)[part]]
+        said = [text for part in ("reasons", "warnings") for text in render_messages(plan)[part]]
     assert all(re.fullmatch("[a-z0-9]+(-[a-z0-9]+)+", text["key"]) for text in said), said
     return [text["key"] for text in said]
 

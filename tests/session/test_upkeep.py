@@ -13,14 +13,14 @@ from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog
 from assistant.catalog.tables import Row
-from assistant.host.index_page import read_bounds, read_index_page
+from assistant.host.index_page import read_index_page, read_required_versions
 from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session import upkeep
-from assistant.session.upkeep import Renewal, renewed
+from assistant.session.upkeep import Renewal, renew
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
@@ -44,7 +44,7 @@ class World:
 
     def renew(self, index: str = "") -> Renewal:
         """Refresh the tables by the index that is named, for a user whose pip asks this PyPI, and go on with them."""
-        renewal = renewed(Sources(LiveHost(), index_url=index or self.own.url), self.catalog, TODAY)
+        renewal = renew(Sources(LiveHost(), index_url=index or self.own.url), self.catalog, TODAY)
         self.catalog = with_tables(self.catalog, renewal.found.tables)
         return renewal
 
@@ -141,7 +141,7 @@ def test_an_index_that_lists_rubbish_teaches_nothing(world, monkeypatch):
     for rubbish in (b"<![x[<a href=", b'{"files": [{"filename": 3}]}', b"[" * 100_000, b"\xff\xfe"):
         assert not read_index_page("text/html", rubbish)
         assert read_index_page("application/vnd.pypi.simple.v1+json", rubbish) is None
-        assert read_bounds(rubbish, "0.30.0", "torch") == ""
+        assert read_required_versions(rubbish, "0.30.0", "torch") == ""
 
 
 def test_only_folders_of_variants_that_may_bring_news_are_asked_for(world, monkeypatch):
@@ -207,13 +207,13 @@ def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
     add_torch(amd, "2.15.0", "rocm10.2.0")
     add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
     monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)
-    renewal = renewed(Sources(LiveHost()), world.catalog, TODAY)
+    renewal = renew(Sources(LiveHost()), world.catalog, TODAY)
     new = renewal.found.tables["rocm.amd_releases"].rows[-1]
     assert (new.torch, new.rocm, new.index, new.systems) == ("2.15.0", "10.2.0", "rocm10", ("linux", "windows"))
     assert list(renewal.found.tables) == ["rocm.amd_releases"]
     assert {one.status for one in renewal.answers} == {"ok"}
     amd.trouble["torch"] = 503
-    down = renewed(Sources(LiveHost()), world.catalog, TODAY)
+    down = renew(Sources(LiveHost()), world.catalog, TODAY)
     assert [one for one in unchecked(down) if amd.url in one]
     assert down.found.tables == {}
     amd.close()

@@ -107,7 +107,7 @@ class Broken:
 
 def test_a_space_in_the_path_is_told_from_a_broken_compiler(monkeypatch):
     """What torch.compile cannot do below such a folder is lacking; elsewhere its failure is one."""
-    monkeypatch.setattr("assistant.verify.checks.cannot_compile", lambda _: {})
+    monkeypatch.setattr("assistant.verify.checks.missing_for_compile", lambda _: {})
     assert check_compile(Broken("/home/ada/my setup")) == {"status": "unsupported", "reason": "space in path"}
     with pytest.raises(RuntimeError):
         check_compile(Broken("/home/ada/setup"))

@@ -51,7 +51,7 @@ def test_an_environment_is_verified_by_its_plan(fake_python):
     assert report.device == "cuda"
     assert found["matmul"] is Status.WRONG
     assert found["package.numpy"] is Status.PASSED
-    assert verify.raised(report)[0].key == "verify.matmul"
+    assert verify.report_findings(report)[0].key == "verify.matmul"
     assert verify.run(made, device="cpu").passed
 
 

@@ -140,7 +140,7 @@ def test_a_recipes_call_is_run_beside_the_imports(tmp_path: Path, monkeypatch: p
         ("vllm", Trial(call="import vllm", on_cpu=False)),
     )
     recipes = tuple(Bundle(key=key, title=key, lead="", trial=trial) for key, trial in trials)
-    monkeypatch.setattr(bundles, "recipe_reader", lambda: SimpleNamespace(recipes=lambda: recipes))
+    monkeypatch.setattr(bundles, "load_recipe_reader", lambda: SimpleNamespace(recipes=lambda: recipes))
     ground, case = Ground(tmp_path), made.Case("whisperx", made.PASSED, made.package("whisperx", ""))
     ground.install((case,))
     for recipe, status, words in [

@@ -4,7 +4,7 @@ from tables import each
 
 from assistant.i18n import render
 from assistant.model.report import Check, Report, Status, verdict
-from assistant.verify.runner import finding_of
+from assistant.verify.runner import check_finding
 
 RIGHT = {"import": Status.PASSED, "device": Status.PASSED, "copy": Status.PASSED, "matmul": Status.PASSED}
 MISSING = Status.UNSUPPORTED
@@ -45,9 +45,9 @@ def test_a_library_of_the_system_that_lacks_is_the_first_remedy():
         Check(key="package.torchcodec", status=Status.FAILED, detail=detail)
         for detail in ("torchcodec needs the library libavutil.so.60, which cannot be found or loaded.", "1 / 0")
     )
-    first, *_others = finding_of(missing, "cuda:1").remedies
+    first, *_others = check_finding(missing, "cuda:1").remedies
     assert "FFmpeg" in render(first.text)
-    assert [render(one.text).startswith("Ask for another version") for one in finding_of(other, "cpu").remedies] == [
+    assert [render(one.text).startswith("Ask for another version") for one in check_finding(other, "cpu").remedies] == [
         True
     ]
 

@@ -66,9 +66,9 @@ print(json.dumps(told))
 # Asks to stop in one of Windows' manners while a child says nothing.
 SILENT = """\
 import os, signal, sys, threading, time
-from assistant.host.process import heed_requests_to_end
+from assistant.host.process import interrupt_on_signals
 from assistant.host.process import stream
-heed_requests_to_end()
+interrupt_on_signals()
 def request():
     time.sleep(1)
     if sys.argv[1] == "close":
@@ -94,7 +94,7 @@ sys.stdin.read(1)
 IN_USE = """\
 import json, subprocess, sys, threading
 from pathlib import Path
-from assistant.host.files import discard_folder, write_whole
+from assistant.host.files import discard_folder, write_atomically
 folder = Path(r"C:\\children\\used")
 (folder / "inner").mkdir(parents=True)
 for name in ("state.json", "inner/torch.dll"):
@@ -118,7 +118,7 @@ def tried(name, change, let_go):
         if not let_go:
             child.communicate(b"x")
         timer.join() if let_go else None
-change = {"state.json": lambda: write_whole(folder / "state.json", "new"),
+change = {"state.json": lambda: write_atomically(folder / "state.json", "new"),
           "inner/torch.dll": lambda: discard_folder(folder / "inner")}
 told = {name: [tried(name, change[name], let_go=False), tried(name, change[name], let_go=True)] for name in change}
 print(json.dumps({**told, "left": sorted(path.name for path in folder.iterdir())}))

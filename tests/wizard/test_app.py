@@ -51,7 +51,7 @@ from assistant.wizard import app, open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
 from assistant.wizard.panels.setup import Offer
-from assistant.wizard.saved_page import file_of
+from assistant.wizard.saved_page import find_file
 from assistant.wizard.shared_widgets import Details, Fold
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -360,17 +360,17 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     assert text.count("<details data-file=") == text.count('<details data-file="0">') == 1  # a picture is no text
     assert "# Report" not in text  # it is sent when it is asked for
     assert "gone.md" in text
-    assert file_of(state, "0") == ("report.md", b"# Report & more")
-    page = file_of(state, "setup.html")
+    assert find_file(state, "0") == ("report.md", b"# Report & more")
+    page = find_file(state, "setup.html")
     assert page is not None
     assert page[1].startswith(b"<!doctype html>")
-    pack = file_of(state, "configuration.zip")
+    pack = find_file(state, "configuration.zip")
     assert pack is not None
     with zipfile.ZipFile(io.BytesIO(pack[1])) as opened:
         assert opened.read("report.md") == b"# Report & more"
         assert sorted(opened.namelist()) == ["plot.png", "report.md"]
     for key in ("1", "3", "-1", str(tmp_path / "report.md"), "../report.md"):
-        assert file_of(state, key) is None
+        assert find_file(state, key) is None
     shown.close()
 
 

@@ -23,12 +23,12 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Begin, Choose, Edited, Failed, Mend, Paste, Show
-from assistant.session.diagnosis import diagnosed, source_of
-from assistant.session.remediation import best, headline
+from assistant.session.diagnosis import find_causes, log_source
+from assistant.session.remediation import best_fix_name, headline
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.diagnose import WrongPage, footer_of
+from assistant.wizard.panels.diagnose import WrongPage, make_footer
 
 pytestmark = pytest.mark.process
 
@@ -111,7 +111,7 @@ def on(machine: str, log: str = "", *, simulated: bool = False) -> Session:
 def source(log: str, machine: Machine = HERE) -> tuple[Diagnosis, Source]:
     """Give the first cause of a log and what it comes from."""
     read = read_log(log)
-    return diagnosed(read, machine)[0], source_of(read, machine, machine)
+    return find_causes(read, machine)[0], log_source(read, machine, machine)
 
 
 def test_one_press_mends_and_says_that_the_check_passed(environment: Environment) -> None:
@@ -143,7 +143,7 @@ def test_the_other_ways_are_folded_and_can_be_pressed_too(environment: Environme
         Remedy(text="Plan.", plan=PLAN),
     )
     page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(*ways, environment=environment)))
-    assert best(page.session.state) == "cause#2"
+    assert best_fix_name(page.session.state) == "cause#2"
     assert page.fold.title == "Other fixes (2)"
     assert [option["key"] for option in page.others.options] == ["cause#3"]
     assert "sudo usermod" in page.more.value
@@ -294,8 +294,8 @@ def test_a_better_build_for_the_card_is_named() -> None:
     assert "webui.bat --debug --use-rocm" in page.answer.value
     (fix,) = (fix for fix in session.state.diagnosed.diagnoses[0].remedies if fix.plan)
     assert not fix.mends
-    assert footer_of(with_remedy(session.state, fix, text="In other words.")).label == "Change to ROCm"
-    assert footer_of(with_remedy(session.state, fix, mends=True)).label == "Mend it"
+    assert make_footer(with_remedy(session.state, fix, text="In other words.")).label == "Change to ROCm"
+    assert make_footer(with_remedy(session.state, fix, mends=True)).label == "Mend it"
 
 
 def with_remedy(state: State, fix: Remedy, **other: object) -> State:
@@ -338,7 +338,7 @@ def test_what_runs_a_notebooks_cells_is_not_the_module_at_fault() -> None:
 )
 def test_the_interpreter_is_read_from_the_paths_of_a_traceback(line: str, python: str) -> None:
     """Environments of every kind; a system's Python is nobody's environment, and no server of a stranger's is asked."""
-    assert source_of(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).interpreter.path == python
+    assert log_source(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).interpreter.path == python
 
 
 CASES = [

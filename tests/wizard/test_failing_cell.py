@@ -17,13 +17,13 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Choose
-from assistant.session.remediation import best, fixes, folder_of
+from assistant.session.remediation import all_fixes, best_fix_name, fix_folder
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
-from assistant.session.store import Store, beginning_at
+from assistant.session.store import Store, state_for_cell
 from assistant.wizard import magic
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.diagnose import applied, footer_of
+from assistant.wizard.panels.diagnose import apply_actions, make_footer
 
 pytestmark = pytest.mark.process
 
@@ -46,7 +46,7 @@ def make_environment(folder: Path) -> Path:
 def answered(python: Path, source: Source = NOWHERE) -> State:
     """Give a cell's state whose printed text has one cause, with two fixes."""
     cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=(FIX, PLANNED))
-    begins = beginning_at("a log", str(python))
+    begins = state_for_cell("a log", str(python))
     return replace(
         begins,
         detected=Detected(detection=Detection(machine=Machine(os="linux"))),
@@ -59,7 +59,7 @@ def test_the_setup_begins_at_what_is_wrong_in_the_kernels_environment(tmp_path: 
     python = make_environment(tmp_path / "env")
     other = python.with_name("python3")
     other.write_text("")
-    begins = beginning_at("\x1b[31mValueError\x1b[39m: odd", str(other))
+    begins = state_for_cell("\x1b[31mValueError\x1b[39m: odd", str(other))
     assert begins.page is Page.WRONG
     assert begins.pasted.text == "ValueError: odd"
     assert begins.environment == Environment(path=str(tmp_path / "env"), python=str(python))
@@ -67,14 +67,14 @@ def test_the_setup_begins_at_what_is_wrong_in_the_kernels_environment(tmp_path: 
 
 def test_a_kernel_on_another_machine_has_no_environment_here() -> None:
     """Nor has one whose Python nobody knows."""
-    assert beginning_at("a log", "/nowhere/bin/python").environment is None
-    assert beginning_at("a log", "python").environment is None
+    assert state_for_cell("a log", "/nowhere/bin/python").environment is None
+    assert state_for_cell("a log", "python").environment is None
 
 
 def test_the_cause_is_looked_for_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Detection is followed by the answer, with the packages of that kernel; no plan is made, and nothing is saved."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    begins = beginning_at("ImportError: libd3d12.so: cannot open shared object file", sys.executable)
+    begins = state_for_cell("ImportError: libd3d12.so: cannot open shared object file", sys.executable)
     session = Session(LiveHost(), InlineRunner(), Store(tmp_path / "state"), begins, guided=True)
     session.begin(Task.DETECT)
     assert session.state.running is None
@@ -89,15 +89,15 @@ def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -
     python = make_environment(tmp_path / "env")
     for module, offers in (("torch", True), ("numpy", False)):
         log = f"Cell In[1], line 1\n----> 1 import {module}\nModuleNotFoundError: No module named '{module}'"
-        begins = replace(beginning_at(log, str(python)), detected=Detected(detection=Detection(machine=MACHINE)))
+        begins = replace(state_for_cell(log, str(python)), detected=Detected(detection=Detection(machine=MACHINE)))
         session = Session(LiveHost(), InlineRunner(), None, begins)
         session.begin(Task.DIAGNOSE)
         assert session.state.diagnosed.diagnoses[0].key == "kernel-env-mismatch"
-        way = best(session.state)
+        way = best_fix_name(session.state)
         assert bool(way) is offers
         if way:
-            assert applied(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
-            assert footer_of(session.state).label == "Mend it"
+            assert apply_actions(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
+            assert make_footer(session.state).label == "Mend it"
 
 
 def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:
     python = make_environment(tmp_path / "env")
     python.write_text("#!/bin/sh\nexit 3\n")
     python.chmod(0o755)
-    session = Session(LiveHost(), InlineRunner(), None, beginning_at("nobody knows", str(python)), guided=True)
+    session = Session(LiveHost(), InlineRunner(), None, state_for_cell("nobody knows", str(python)), guided=True)
     session.begin(Task.DETECT)
     assert "python-does-not-answer" in {finding.key for finding in session.state.findings}
     assert session.state.diagnosed.explained == session.state.pasted
@@ -115,27 +115,27 @@ def test_what_a_cell_printed_does_not_say_which_environment_is_changed(tmp_path:
     """Its text may be a stranger's: a path in it, though an environment stands there, is only read."""
     python, other = make_environment(tmp_path / "env"), make_environment(tmp_path / "other")
     state = answered(python, source=Source(interpreter=Interpreter(path=str(other))))
-    assert fixes(state)["cause#1"].environment.path == str(tmp_path / "env")
-    assert folder_of(fixes(state)["cause#2"], state) == str(tmp_path / "env")
-    assert fixes(replace(state, installed=None))["cause#1"].environment is None
+    assert all_fixes(state)["cause#1"].environment.path == str(tmp_path / "env")
+    assert fix_folder(all_fixes(state)["cause#2"], state) == str(tmp_path / "env")
+    assert all_fixes(replace(state, installed=None))["cause#1"].environment is None
 
 
 def test_the_assistants_own_environment_is_not_changed(tmp_path: Path) -> None:
     """A plan becomes a new environment, and what cannot be done there is said."""
     state = answered(make_environment(tmp_path / ".assistant" / "env"))
-    assert [name for name, fix in fixes(state).items() if fix.offered] == ["cause#2"]
-    assert folder_of(fixes(state)["cause#2"], state) == ""
+    assert [name for name, fix in all_fixes(state).items() if fix.offered] == ["cause#2"]
+    assert fix_folder(all_fixes(state)["cause#2"], state) == ""
     assert "This notebook runs in the assistant" in draw_causes(state)
 
 
 def test_what_is_mended_asks_for_a_restart_and_for_no_other_fix(tmp_path: Path) -> None:
     """Another fix for the same cause is offered only where the first has not helped."""
     state = answered(make_environment(tmp_path / "env"))
-    assert best(state) == "cause#1"
+    assert best_fix_name(state) == "cause#1"
     assert "Restart the kernel" not in draw_causes(state)
     fixed, failed = (Mended(way="cause#1", outcome=how) for how in (Outcome.FIXED, Outcome.NOT_FIXED))
-    assert best(replace(state, mended={"cause#1": fixed})) == ""
-    assert best(replace(state, mended={"cause#1": failed})) == "cause#2"
+    assert best_fix_name(replace(state, mended={"cause#1": fixed})) == ""
+    assert best_fix_name(replace(state, mended={"cause#1": failed})) == "cause#2"
     assert "Restart the kernel of the notebook" in draw_causes(replace(state, mended={"cause#1": fixed}))
 
 

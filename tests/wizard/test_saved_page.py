@@ -17,8 +17,8 @@ from assistant.model.record import replace
 from assistant.session.actions import Failed, reduce
 from assistant.session.session import Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task
-from assistant.wizard.panels import downloads
-from assistant.wizard.saved_page import page
+from assistant.wizard.panels import read_files
+from assistant.wizard.saved_page import write_page
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 PASSIVE = {
@@ -61,7 +61,7 @@ def simulated() -> State:
 
 def test_the_page_tells_each_step_that_was_reached(simulated: State) -> None:
     """What was found and chosen is in the page, and a step that was not reached is not."""
-    read = Reader(page(simulated))
+    read = Reader(write_page(simulated))
     assert "gfx1031" in read.words
     assert simulated.plan.torch in read.words
     assert "Does it compute correctly?" not in read.words
@@ -91,7 +91,7 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
         exported=Exported(files=(EVIL,)),
     )
     state = reduce(state, Failed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
-    read = Reader(page(state))
+    read = Reader(write_page(state))
     assert read.tags <= PASSIVE
     assert not {name for name in read.attributes if name.startswith("on")}
     assert not {link for link in read.links if not link.startswith("https://")}
@@ -108,7 +108,7 @@ def test_private_things_are_taken_out(simulated: State, monkeypatch: pytest.Monk
     )
     state = reduce(simulated, Failed(step=Step.INSTALL, message=lines[0], hint=lines[1]))
     state = replace(state, log=lines, statuses={**state.statuses, Step.DIAGNOSE: StepStatus(phase=Phase.DONE)})
-    text = page(state)
+    text = write_page(state)
     assert not [word for word in ("lovelace", "hunter22", "swordfish") if word in text]
     assert "/home/user/torch" in text
 
@@ -117,7 +117,7 @@ def test_files_are_given_with_their_content_and_missing_ones_with_the_reason(tmp
     """A file that is gone does not hide the others."""
     file = tmp_path / "a.txt"
     file.write_bytes(b"\xff text")
-    there, gone = downloads([str(file), str(tmp_path / "gone")])
+    there, gone = read_files([str(file), str(tmp_path / "gone")])
     assert (there.name, there.content, there.fault) == ("a.txt", b"\xff text", "")
     assert gone.content == b""
     assert gone.fault

@@ -44,7 +44,7 @@ from assistant.wizard.panels.base import working
 from assistant.wizard.panels.install import draw_failed, draw_restart
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details
-from assistant.wizard.stage import Stage, stage
+from assistant.wizard.stage import Stage, find_stage
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 FOUND = Detected(detection=Detection(machine=Machine(os="linux")))
@@ -85,21 +85,21 @@ WHOLE = (*PLANNED_FOR, (Task.INSTALL, MADE), (Task.VERIFY, PROVED))
 
 def test_the_five_views_follow_from_the_state() -> None:
     """Looking until there is a plan, ready to agree, working, done with a report, failed with a way to try again."""
-    assert stage(State()) is Stage.LOOKING
-    assert stage(after((Task.DETECT, FOUND))) is Stage.LOOKING
-    assert stage(after(*PLANNED_FOR)) is Stage.READY
-    assert stage(replace(after(*PLANNED_FOR), running=Task.PREPARE)) is Stage.READY
-    assert stage(replace(after(*PLANNED_FOR), running=Task.INSTALL)) is Stage.WORKING
-    assert stage(after(*WHOLE[:3])) is Stage.READY  # the verification begins at once
-    assert stage(after(*WHOLE)) is Stage.DONE
-    assert stage(replace(after(*WHOLE), running=Task.VERIFY)) is Stage.WORKING
+    assert find_stage(State()) is Stage.LOOKING
+    assert find_stage(after((Task.DETECT, FOUND))) is Stage.LOOKING
+    assert find_stage(after(*PLANNED_FOR)) is Stage.READY
+    assert find_stage(replace(after(*PLANNED_FOR), running=Task.PREPARE)) is Stage.READY
+    assert find_stage(replace(after(*PLANNED_FOR), running=Task.INSTALL)) is Stage.WORKING
+    assert find_stage(after(*WHOLE[:3])) is Stage.READY  # the verification begins at once
+    assert find_stage(after(*WHOLE)) is Stage.DONE
+    assert find_stage(replace(after(*WHOLE), running=Task.VERIFY)) is Stage.WORKING
 
 
 @pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
 def test_what_failed_can_be_tried_again(step: Step, page: SetupPage) -> None:
     """The main button says so and does it; beside it the cause can be looked for."""
     state = reduce(replace(after(*WHOLE), preview=RESOLVED), Failed(step=step, message="No."))
-    assert stage(state) is Stage.FAILED
+    assert find_stage(state) is Stage.FAILED
     offered = page.footer(state)
     assert offered.label == "Try again"
     assert offered.actions == (Begin(task=Task(step.value)),)
@@ -109,7 +109,7 @@ def test_what_failed_can_be_tried_again(step: Step, page: SetupPage) -> None:
 def test_packages_that_cannot_be_resolved_are_no_failed_installation(page: SetupPage) -> None:
     """The page stays at the plan, says why, and offers to resolve them again."""
     state = reduce(after(*PLANNED_FOR), Failed(step=Step.INSTALL, message="No."))
-    assert stage(state) is Stage.READY
+    assert find_stage(state) is Stage.READY
     offered = page.footer(state)
     assert (offered.label, offered.actions) == ("Try again", (Begin(task=Task.PREPARE),))
     assert [other.label for other in offered.others] == ["Find the cause"]
@@ -138,7 +138,7 @@ def test_an_index_that_is_down_leaves_the_plan_and_another_way(
     shown = wizard_on(Session(LiveHost(), InlineRunner(), state=state, guided=True))
     shown.session.begin(Task.PREPARE)
     state = shown.session.state
-    assert stage(state) is Stage.READY
+    assert find_stage(state) is Stage.READY
     why = "The package index cannot be reached: http://127.0.0.1:9/simple/torch/: Connection refused"
     assert why in html_of(shown)
     assert "Nothing was installed" not in html_of(shown)
@@ -175,7 +175,7 @@ def test_a_stale_installation_is_offered_again() -> None:
     """After another answer the page is that of the choice, whatever stands from before."""
     state = after(*WHOLE)
     statuses = {**state.statuses, Step.INSTALL: StepStatus(phase=Phase.STALE)}
-    assert stage(replace(state, statuses=statuses)) is Stage.READY
+    assert find_stage(replace(state, statuses=statuses)) is Stage.READY
 
 
 def test_while_something_runs_only_cancel_is_offered() -> None:

@@ -12,14 +12,9 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Severity
 from assistant.model.report import Status, check_title
-from assistant.model.shell import command_line, quoted, settings, shell_of
+from assistant.model.shell import command_line, quote, settings, shell_of
 from assistant.model.visible import visible
-from assistant.session.remediation import (
-    fixes,
-    headline,
-    help_with,
-    is_current,
-)
+from assistant.session.remediation import all_fixes, headline, help_for_first_cause, is_diagnosis_current
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
@@ -29,7 +24,7 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 def draw_causes(state: State) -> Markup:
     """Show what was mended, the cause with its first fix, what else is wrong, or what was looked at and found well."""
-    causes = state.diagnosed.diagnoses if is_current(state) else ()
+    causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
     notes = joined(
@@ -44,26 +39,26 @@ def draw_causes(state: State) -> Markup:
         ngettext("Another problem on this computer ({count})", "Other problems on this computer ({count})", len(wrong))
     )
     outdated = bool(state.edited or state.diagnosed.explained != state.pasted)
-    failed = html.NOTHING if causes or outdated else _failures(state)
+    failed = html.NOTHING if causes or outdated else _draw_failures(state)
     unknown = not causes and not outdated and state.pasted.text and state.diagnosed.markdown
     parts = [
         failure(state, Step.DIAGNOSE),
-        _of_own(state),
-        _tried(state),
+        _draw_own(state),
+        _draw_tried(state),
         html.lead_line(say("Press “Find the cause” to have this text examined."))
         if outdated and state.running is None
         else html.NOTHING,
         _draw_answer(causes[0], state) if causes else html.NOTHING,
-        _more_causes(causes[1:CAUSES], state),
-        _unknown(state) if unknown else html.NOTHING,
+        _draw_others(causes[1:CAUSES], state),
+        _draw_unknown(state) if unknown else html.NOTHING,
         failed,
         html.details(also, notes) if causes or state.pasted.text else notes,
-        html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _nothing(state),
+        html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _draw_all_well(state),
     ]
     return joined(parts)
 
 
-def _of_own(state: State) -> Markup:
+def _draw_own(state: State) -> Markup:
     """Say of a notebook that runs in the assistant's own environment what its user can do."""
     made = state.environment
     if not (made and state.failed_cell and is_own_environment(made.path)):
@@ -76,13 +71,13 @@ def _of_own(state: State) -> Markup:
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
     place = state.diagnosed.places[0] if state.diagnosed.places else None
-    shown = help_with(state)
+    shown = help_for_first_cause(state)
     seen = html.NOTHING
     if place and state.pasted.text:
         seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}"))
     elif place:
         seen = html.lead_line(say("Found in the output of the step that failed."))
-    fix = draw_remedy(fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
+    fix = draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
@@ -91,8 +86,8 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
         html.paragraph(cause.cause),
         tag("h4", say("What helps")) + fix if fix else html.NOTHING,
         *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches),
-        _how_sure(cause),
-        _report(state),
+        _draw_evidence(cause),
+        _draw_report(state),
     ]
     return tag("section", *body, class_=f"ptsa-answer ptsa-note ptsa-note-{mark}")
 
@@ -107,7 +102,7 @@ def _draw_place(place: Place) -> Markup:
     return tag("pre", *lines, class_="ptsa-code ptsa-place", tabindex=0) if lines else html.NOTHING
 
 
-def _how_sure(cause: Diagnosis) -> Markup:
+def _draw_evidence(cause: Diagnosis) -> Markup:
     """Fold away how sure the answer is, on what it rests, and who says so."""
     text = (
         say("Lines like these are typical of this cause.")
@@ -120,7 +115,7 @@ def _how_sure(cause: Diagnosis) -> Markup:
     return html.details(summary, joined([html.paragraph(text), evidence, html.bullets(sources)]))
 
 
-def _report(state: State) -> Markup:
+def _draw_report(state: State) -> Markup:
     """Offer the report to copy, and show what it holds."""
     report = state.diagnosed.markdown
     if not report:
@@ -129,7 +124,7 @@ def _report(state: State) -> Markup:
     return tag("div", html.copy_button(report, say("Copy the report")), held, class_="ptsa-report")
 
 
-def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
+def _draw_others(causes: Iterable[Diagnosis], state: State) -> Markup:
     """Fold away less likely causes, each with all that helps."""
     found = list(causes)
     text = ngettext("Another possible cause ({count})", "Other possible causes ({count})", len(found))
@@ -145,7 +140,7 @@ def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
     return html.details(render(text), joined(drawn)) if drawn else html.NOTHING
 
 
-def _unknown(state: State) -> Markup:
+def _draw_unknown(state: State) -> Markup:
     """Say that no known problem matches this log, what it tells, what to find out, and a report to hand on."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
@@ -159,10 +154,10 @@ def _unknown(state: State) -> Markup:
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([symptoms, wrong, question, asked, _report(state)]))
+    return html.note(Severity.INFO, text, joined([symptoms, wrong, question, asked, _draw_report(state)]))
 
 
-def _failures(state: State) -> Markup:
+def _draw_failures(state: State) -> Markup:
     """Show what failed here, where nothing was given."""
     if state.pasted.text:
         return html.NOTHING
@@ -177,7 +172,7 @@ def _failures(state: State) -> Markup:
     return joined([*(failure(state, step) for step in steps), *checked])
 
 
-def _nothing(state: State) -> Markup:
+def _draw_all_well(state: State) -> Markup:
     """Say what was looked at and found well, and no more than that."""
     seen = [
         say("the hardware and the drivers") if state.detection else "",
@@ -193,7 +188,7 @@ def _nothing(state: State) -> Markup:
     return html.note(Severity.INFO, text, html.bullets(found) + hint)
 
 
-def _tried(state: State) -> Markup:
+def _draw_tried(state: State) -> Markup:
     """Say how the fixes that were applied ended."""
     words = {
         Outcome.FIXED: (Severity.OK, say("Mended, and its check passed: {way}")),
@@ -215,7 +210,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
     source, made = state.diagnosed.source, state.environment
     of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
-    python = Interpreter(python=quoted(made.python if made else "python"))  # this setup's, unless the log names one
+    python = Interpreter(python=quote(made.python if made else "python"))  # this setup's, unless the log names one
     logs = of_cause and (source.elsewhere or source.interpreter != Interpreter())
     there, shell = with_interpreter(fix, source.interpreter if logs else python), shell_of(source.os)
     typed = [as_typed(command) for command in there.commands]
@@ -226,7 +221,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
         plan = html.paragraph(words, "next")
     one = source.program or len(fix.launch) == 1  # else it would be a list of all
     launches = fix.launch if one else ()
-    here = fixes(state).get(name)
+    here = all_fixes(state).get(name)
     run = here.commands if here and here.offered else ()
     exact = html.code("\n".join(command_line(words) for words in run)) if run else html.NOTHING
     return joined(

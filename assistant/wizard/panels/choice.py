@@ -9,7 +9,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
-from assistant.model.shell import quoted
+from assistant.model.shell import quote
 from assistant.plan import card_name
 from assistant.session.state import State
 from assistant.views import machine_rows, plan_rows, plan_title, rejected_name
@@ -50,7 +50,7 @@ def draw_machine(state: State) -> Markup:
     )
 
 
-def headline(plan: Plan, machine: Machine) -> str:
+def plan_headline(plan: Plan, machine: Machine) -> str:
     """Say which PyTorch is for what, in a few words."""
     card = card_name(machine, plan.backend)
     if not card:
@@ -58,7 +58,7 @@ def headline(plan: Plan, machine: Machine) -> str:
     return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card)
 
 
-def promise(state: State, plan: Plan) -> Text:
+def draw_promise(state: State, plan: Plan) -> Text:
     """Say on what it will compute, how much it downloads and how much of the disk it takes."""
     through = {
         Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
@@ -68,10 +68,10 @@ def promise(state: State, plan: Plan) -> Text:
         Backend.DIRECTML: say("It will compute on the GPU, through DirectML."),
         Backend.CPU: say("It will compute on the processor; large models are slow there."),
     }[plan.backend]
-    return sentences([through, *_space(state, plan)])
+    return sentences([through, *_space_texts(state, plan)])
 
 
-def _space(state: State, plan: Plan) -> list[Text]:
+def _space_texts(state: State, plan: Plan) -> list[Text]:
     """Say what has to be downloaded and what the disk needs: exactly once the packages are resolved."""
     if state.preview and state.preview.ready:
         return [say("It is installed here already.")]
@@ -83,13 +83,13 @@ def _space(state: State, plan: Plan) -> list[Text]:
     if megabytes == 0:
         lines.append(say("Everything has been downloaded already."))
     elif megabytes:
-        lines.append(say("{size} to download.", size=amount(megabytes)))
+        lines.append(say("{size} to download.", size=format_megabytes(megabytes)))
     if plan.disk_gb and free:
         lines.append(say("About {need:.1f} GB of disk needed, {free:.0f} GB free.", need=plan.disk_gb, free=free))
     return lines
 
 
-def amount(megabytes: float) -> str:
+def format_megabytes(megabytes: float) -> str:
     """Write an amount of data: in MB, from 1000 MB on in GB."""
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"  # noqa: PLR2004 - see above
 
@@ -105,8 +105,8 @@ def draw_ready_to_install(state: State) -> Markup:
     return joined(
         [
             draw_machine_line(found.machine),
-            html.heading(headline(plan, found.machine)),
-            tag("p", promise(state, plan), class_="ptsa-promise"),
+            html.heading(plan_headline(plan, found.machine)),
+            tag("p", draw_promise(state, plan), class_="ptsa-promise"),
             failure(state, Step.INSTALL),
             draw_project(project, state.choices.request.project) if project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
@@ -125,13 +125,13 @@ def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
         [
             html.bullets(plan.reasons, "next"),
             html.section(say("What will be installed"), html.table(plan_rows(plan))),
-            html.section(say("The alternatives"), _alternatives(planning, plan)),
+            html.section(say("The alternatives"), _draw_others(planning, plan)),
             html.section(say("The machine"), draw_machine(state)),
         ]
     )
 
 
-def _alternatives(planning: Planning, chosen: Plan) -> Markup:
+def _draw_others(planning: Planning, chosen: Plan) -> Markup:
     """List what could be had instead, then what cannot, each with its reason and what would help."""
     others = [(plan_title(plan), next(iter(plan.reasons), "")) for plan in planning.plans if plan != chosen]
     against = [(rejected_name(row), row.why, row.would_help) for row in planning.rejected]
@@ -144,7 +144,7 @@ def draw_project(project: ProjectSummary, name: str) -> Markup:
     """Show what was read of the project called `name`, what was left out, and the command that takes options for it."""
     lines = project.lines
     options = (str(line.params["option"]) for line in lines if isinstance(line, Message) and "option" in line.params)
-    command = f"assistant setup -r {quoted(name)}"
+    command = f"assistant setup -r {quote(name)}"
     more = _("To include more, run `{command}` in the terminal with {options}.", command=command)
     named = tuple(dict.fromkeys(options))
     hint = html.paragraph(as_typed(more.format(options=named))) if named else html.NOTHING

@@ -14,10 +14,10 @@ from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
-from assistant.session.remediation import best, fixes, folder_of, help_with
+from assistant.session.remediation import all_fixes, best_fix_name, fix_folder, help_for_first_cause
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.session.store import keep_log
+from assistant.session.store import store_log
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other
 from assistant.wizard.panels.addons import AddonParts
@@ -28,38 +28,38 @@ from assistant.wizard.shared_widgets import Chips, Drawing, Fold, LogBox, make
 LABEL = 100  # chosen: characters of a fix that a small card shows
 
 
-def footer_of(state: State) -> Footer:
+def make_footer(state: State) -> Footer:
     """Offer to mend what was found, or to look for the cause of what is in the box."""
     reasons = blockers(replace(state, running=None), Task.DIAGNOSE)
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
-    name = "" if state.edited else best(state)
+    name = "" if state.edited else best_fix_name(state)
     if name and not reasons:
-        fix = fixes(state)[name].remedy
+        fix = all_fixes(state)[name].remedy
         instead = fix.plan if fix.plan and not fix.mends else None
         label = say("Change to {backend}", backend=instead.backend.title) if instead else say("Mend it")
-        return Footer(label=label, actions=applied(name, state), note=does(name, state), others=back)
+        return Footer(label=label, actions=apply_actions(name, state), note=does(name, state), others=back)
     note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
     return Footer(label=say("Find the cause"), actions=actions, able=not reasons, note=note, others=back)
 
 
-def applied(name: str, state: State) -> tuple[Action, ...]:
+def apply_actions(name: str, state: State) -> tuple[Action, ...]:
     """Return the actions that apply a fix; a plan is made on the setup's page, for the log's environment if it fits."""
-    fix = fixes(state).get(name)
+    fix = all_fixes(state).get(name)
     if fix is None or not fix.offered:
         return ()
     if fix.remedy.plan is None:
         return (Mend(way=name), Begin(task=Task.MEND))
-    plan, folder = fix.remedy.plan, folder_of(fix, state)
+    plan, folder = fix.remedy.plan, fix_folder(fix, state)
     wish = Choose(request=replace(state.choices.request, backend=plan.backend, python=plan.python))
     return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
 def does(way: str, state: State) -> Text:
-    """Say what applying a fix does."""
-    fix = fixes(state)[way]
+    """Return a sentence on what applying a fix does."""
+    fix = all_fixes(state)[way]
     if fix.remedy.plan:
-        folder = folder_of(fix, state)
+        folder = fix_folder(fix, state)
         text = (
             say("Plans PyTorch for {backend} in {folder}; nothing is changed before you press Install.")
             if folder
@@ -75,7 +75,7 @@ def does(way: str, state: State) -> Text:
 
 
 def label_of(fix: Remedy) -> str:
-    """Return a fix as the words of a small card."""
+    """Return a short label for a fix's button."""
     text = visible(render(fix.text))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
@@ -96,7 +96,7 @@ class WrongPage(PageView):
     @cached_property
     def box(self) -> LogBox:
         """The place for a log, unless the page that this one replaces has handed on its own."""
-        return LogBox(*_answers_of(self.session))
+        return LogBox(*_box_callbacks(self.session))
 
     def adopt(self, other: PageView) -> None:
         """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
@@ -110,7 +110,7 @@ class WrongPage(PageView):
         self.head.value = html.heading(say("Is anything wrong?"))
         self.answer.value = draw_causes(state)
         with self.box.hold_sync():
-            self.box.words, self.box.language = _words_of_box(), html_language()
+            self.box.words, self.box.language = _box_words(), html_language()
             self.box.shown = {name: getattr(state.pasted, name) for name in ("text", "tail", "size", "lines", "name")}
             self.box.busy = state.running in {Task.DIAGNOSE, Task.MEND}
         self._follow_ways(state)
@@ -124,7 +124,7 @@ class WrongPage(PageView):
 
     def _follow_ways(self, state: State) -> None:
         """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
-        found = help_with(state).others
+        found = help_for_first_cause(state).others
         buttons = [name for name, fix in found.items() if fix.offered]
         options = [
             {"key": name, "title": label_of(found[name].remedy), "lead": render(does(name, state))} for name in buttons
@@ -139,12 +139,12 @@ class WrongPage(PageView):
 
     def _on_other(self, _widget: object, content: object, _buffers: object) -> None:
         name = str(content.get("press")) if isinstance(content, dict) else ""
-        for action in applied(name, self.session.state):
+        for action in apply_actions(name, self.session.state):
             self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
         """Offer what `footer_of` says."""
-        return footer_of(state)
+        return make_footer(state)
 
     def close(self) -> None:
         """Free every model."""
@@ -154,7 +154,7 @@ class WrongPage(PageView):
             widget.close()
 
 
-def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:
+def _box_callbacks(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:
     """Return what the box calls: when another text is in it, and when one has arrived."""
 
     def edited() -> None:
@@ -163,7 +163,7 @@ def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, 
 
     def arrived(data: bytes, name: str) -> str:
         try:
-            session.dispatch(Paste(log=keep_log(data, name)))
+            session.dispatch(Paste(log=store_log(data, name)))
         except AssistantError as error:
             return " ".join(filter(None, (render(error.message), render(error.hint))))
         return ""
@@ -171,7 +171,7 @@ def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, 
     return edited, arrived
 
 
-def _words_of_box() -> dict[str, str]:
+def _box_words() -> dict[str, str]:
     """Return the texts of the box, those with placeholders for the browser to fill."""
     return {
         "label": say("Paste an error message or a whole log here, or drop a log file."),

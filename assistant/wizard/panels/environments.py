@@ -6,16 +6,16 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.host.files import shortened
+from assistant.host.files import shorten_path
 from assistant.i18n import as_typed, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
-from assistant.session.environments import kernel_of, mendable
+from assistant.session.environments import is_mendable, kernel_and_plan
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
-from assistant.session.survey import EnvironmentSummary, Repair, Survey, kept_for_undo, megabytes
+from assistant.session.survey import EnvironmentSummary, Repair, Survey, megabytes, undo_notice
 from assistant.wizard import html
 from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other, send_notebook, write_notebook
 from assistant.wizard.panels.base import PageView, failure, log_view
@@ -37,7 +37,7 @@ def draw_lead(state: State) -> Markup:
     if survey and not survey.environments and phase is Phase.DONE:
         lead = say("No environments were found.")
     notes = joined(map(html.finding, survey.notes)) if survey else html.NOTHING
-    summary = survey.of(state.environments.picked) if survey else None
+    summary = survey.summary_at(state.environments.picked) if survey else None
     checked = draw_checked(summary) if summary and summary.checked and phase is Phase.DONE else html.NOTHING
     return html.heading(say("On this machine"), lead) + failure(state, state.environments.status) + notes + checked
 
@@ -55,7 +55,7 @@ def draw_checked(summary: EnvironmentSummary) -> Markup:
 def draw_repair(state: State, repair: Repair) -> Markup:
     """Show what would change, what that mends and what it leaves as it is."""
     running = state.running is Task.REPAIR
-    summary = state.survey.of(repair.path)
+    summary = state.survey.summary_at(repair.path)
     name = summary.name if summary else Path(repair.path).name
     title = say("Mending {name} …", name=name) if running else say("What would change in {name}", name=name)
     moves = tag("ul", *(tag("li", move.words) for move in repair.difference.moves), class_="ptsa-moves")
@@ -71,7 +71,7 @@ def draw_repair(state: State, repair: Repair) -> Markup:
     )
 
 
-def caption(survey: Survey) -> str:
+def search_caption(survey: Survey) -> str:
     """Say where was looked, and whether that was everywhere."""
     where = say(
         "Searched for: Jupyter kernels, virtual environments, conda, uv, "
@@ -81,10 +81,10 @@ def caption(survey: Survey) -> str:
     return f"{where} {short}".strip()
 
 
-def row_of(summary: EnvironmentSummary) -> dict[str, object]:
+def make_row(summary: EnvironmentSummary) -> dict[str, object]:
     """Put what is known of an environment into words for its row."""
     buttons = [("check", say("Check"))] if not (summary.own or summary.unread) else []
-    buttons += [("mend", say("Mend …"))] if mendable(summary) else []
+    buttons += [("mend", say("Mend …"))] if is_mendable(summary) else []
     buttons += [("undo", say("Undo"))] if summary.undo and not summary.others else []
     buttons += [("open", say("Open a notebook"))] if summary.kernels and summary.torch and not summary.own else []
     buttons += [("remove", say("Remove …"))] if summary.made and not (summary.own or summary.others) else []
@@ -94,7 +94,7 @@ def row_of(summary: EnvironmentSummary) -> dict[str, object]:
         "word": render(summary.light.word),
         "name": summary.name,
         "keeper": render(summary.keeper),
-        "place": shortened(summary.path),
+        "place": shorten_path(summary.path),
         "torch": render(summary.build),
         "python": f"Python {summary.python}" if summary.python else "",
         "state": as_typed(summary.state),
@@ -132,13 +132,13 @@ class EnvironmentsPage(PageView):
         self.log.draw(lambda: log_view(state.log, state.log_file))
         with self.rows.hold_sync():
             self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
-            self.rows.caption = caption(survey)
-            self.rows.rows = [row_of(one) for one in survey.environments]
+            self.rows.caption = search_caption(survey)
+            self.rows.rows = [make_row(one) for one in survey.environments]
             self.rows.held = state.held
 
     def footer(self, state: State) -> Footer:
         """Offer the change that is shown, the removal that was asked for, else another setup."""
-        summary = state.survey.of(state.environments.picked)
+        summary = state.survey.summary_at(state.environments.picked)
         if state.environments.repair:
             size = megabytes(state.environments.repair.difference.download)
             load = say("{size:.1f} MB to download.", size=size) if size else say("Nothing has to be downloaded.")
@@ -154,7 +154,7 @@ class EnvironmentsPage(PageView):
         if summary and summary.undo:
             undo = Other(label=say("Undo"), actions=(Pick(path=summary.path), Begin(task=Task.UNDO)))
             drop = Other(label=say("Delete the old files"), actions=(Pick(path=summary.path), Begin(task=Task.FORGET)))
-            note = sentences((say("{name} was mended.", name=summary.name), kept_for_undo(summary.undo)))
+            note = sentences((say("{name} was mended.", name=summary.name), undo_notice(summary.undo)))
             return Footer(label=say("Set up another"), actions=another, note=note, others=(undo, drop, again))
         return Footer(label=say("Set up another"), actions=another, others=(again,))
 
@@ -177,11 +177,11 @@ class EnvironmentsPage(PageView):
         path, press = str(message.get("path", "")), message.get("press")
         if message.get("refused") == OPEN_NOTEBOOK:
             self._write_notebook(message.get("detail"))
-        summary = self.session.state.survey.of(path)
+        summary = self.session.state.survey.summary_at(path)
         if summary is None:
             return
         if press == "open":
-            made, plan = kernel_of(summary)
+            made, plan = kernel_and_plan(summary)
             send_notebook(self.rows, made, plan, message.get("view"), name=f"{summary.name}.ipynb", path=path)
             return
         self._removing = path if press == "remove" else ""
@@ -192,11 +192,11 @@ class EnvironmentsPage(PageView):
     def _write_notebook(self, detail: object) -> None:
         """Write the notebook beside this one, where nobody can open it, and say where it is."""
         path = str(detail.get("path", "")) if isinstance(detail, dict) else ""
-        summary = self.session.state.survey.of(path)
+        summary = self.session.state.survey.summary_at(path)
         if summary is None or not summary.kernels:
             return
         try:
-            made, plan = kernel_of(summary)
+            made, plan = kernel_and_plan(summary)
             note = html.note(Severity.OK, write_notebook(made, plan, made.kernel or ""))
         except AssistantError as error:
             note = html.failure(error.message, error.hint)

@@ -61,17 +61,17 @@ class ExportPage(PageView):
         self.written.value = draw_written(state)
         self.files.draw(lambda: draw_files(state))
         self.purpose.value = state.choices.purpose
-        self.folder.placeholder = _folder(state)
+        self.folder.placeholder = _default_folder(state)
         self.folder.value, self.formats.value = state.choices.folder, list(state.choices.formats)
 
     def footer(self, state: State) -> Footer:
         """Offer to write the files."""
-        written = _written_to(state)
+        written = _common_folder(state)
         reached = written and Path(written).is_relative_to(current_folder())
         show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
-        write = (*(() if state.choices.folder else (Choose(folder=_folder(state)),)), Begin(task=Task.EXPORT))
+        write = (*(() if state.choices.folder else (Choose(folder=_default_folder(state)),)), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
             actions=() if reasons else write,
@@ -95,9 +95,9 @@ class Download(Record, frozen=True):
     fault: str = ""
 
 
-def packed(paths: Iterable[str]) -> bytes:
+def zip_files(paths: Iterable[str]) -> bytes:
     """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
-    files = [file for file in downloads(paths) if not file.fault]
+    files = [file for file in read_files(paths) if not file.fault]
     root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as pack:
@@ -106,7 +106,7 @@ def packed(paths: Iterable[str]) -> bytes:
     return written.getvalue()
 
 
-def downloads(paths: Iterable[str]) -> Iterator[Download]:
+def read_files(paths: Iterable[str]) -> Iterator[Download]:
     """Read each file that was exported; one that is gone is named with the reason."""
     for path in map(Path, paths):
         try:
@@ -115,13 +115,13 @@ def downloads(paths: Iterable[str]) -> Iterator[Download]:
             yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))
 
 
-def _folder(state: State) -> str:
+def _default_folder(state: State) -> str:
     """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
     name = Path(state.environment.path).name if state.environment else "pytorch"
     return str(current_folder() / f"{name}-configuration")
 
 
-def _written_to(state: State) -> str:
+def _common_folder(state: State) -> str:
     """Return the folder that holds all files; "" before they are written."""
     return min((str(Path(path).parent) for path in state.exported.files), key=len, default="")
 
@@ -131,13 +131,13 @@ def draw_written(state: State) -> Markup:
     if not state.exported.files:
         return html.NOTHING
     pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one zip."))
-    return html.note(Severity.OK, say("The files are in {folder}.", folder=_written_to(state)), pack)
+    return html.note(Severity.OK, say("The files are in {folder}.", folder=_common_folder(state)), pack)
 
 
 def draw_files(state: State) -> Markup:
     """Show each file that was written, and the whole setup as a page."""
-    folder = _written_to(state)
-    files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported.files))]
+    folder = _common_folder(state)
+    files = [_file(file, str(key), folder) for key, file in enumerate(read_files(state.exported.files))]
     whole = Download(name=PAGE, path=PAGE, content=b"")
     files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
     return tag("ul", *files, class_="ptsa-files")

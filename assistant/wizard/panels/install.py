@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from assistant.export import terminal_line
 from assistant.i18n import Text, render, say
-from assistant.install import Elsewhere, Prepared
+from assistant.install import Prepared, RemotePlan
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Part, Step
 from assistant.model.finding import Severity
@@ -20,30 +20,30 @@ from assistant.plan import card_name
 from assistant.session.actions import Add, Begin, Choose, Show
 from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
-from assistant.session.steps import TITLES, requirements_of
+from assistant.session.steps import TITLES, split_requirements
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
-from assistant.wizard.stage import cancelled, failed_step, repeated
+from assistant.wizard.stage import failed_step, is_cancelled, task_to_repeat
 
 
 def draw_commands(state: State) -> Markup:
     """Show the folder, the size and the exact commands, and all that is written."""
     if state.machine and state.plan and state.detection:
         shell = shell_of(state.detection.machine.os)
-        lines = [command_line(command, shell) for command in Elsewhere(state.plan, state.detection.machine).commands]
+        lines = [command_line(command, shell) for command in RemotePlan(state.plan, state.detection.machine).commands]
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))
     pythons = state.detected.pythons if state.detected else {}
     names = {"kernel": say("This notebook's kernel"), "server": say("The Jupyter server")}
     found = [(name, pythons[role]) for role, name in names.items() if pythons.get(role)]
-    return _agreement(state.preview) + html.table(found)
+    return _draw_consent(state.preview) + html.table(found)
 
 
-def _agreement(preview: Prepared) -> Markup:
+def _draw_consent(preview: Prepared) -> Markup:
     packages = preview.resolution.packages
     size = say(
         "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6
@@ -68,7 +68,7 @@ def _agreement(preview: Prepared) -> Markup:
     )
 
 
-def _parts(state: State) -> Markup:
+def _draw_parts(state: State) -> Markup:
     """List the parts of an installation, those that are over ticked."""
     if state.running is not Task.INSTALL:
         return html.NOTHING
@@ -123,8 +123,8 @@ def draw_ready(state: State) -> Markup:
     )
 
 
-def before(state: State) -> str:
-    """Say what pressing Install does to the environment in the folder, or what is still being worked out."""
+def press_effect(state: State) -> str:
+    """Return a sentence on what pressing Install does to the folder's environment, or what is not yet known."""
     preview = state.preview
     if state.running is Task.PREPARE:
         return say("Working out every package …")
@@ -145,7 +145,7 @@ def draw_working(state: State) -> Markup:
     """Show the parts of the work, and the question that it waits for."""
     title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
     step = state.running.step if state.running else Step.INSTALL
-    return html.heading(title) + failure(state, step) + _parts(state)
+    return html.heading(title) + failure(state, step) + _draw_parts(state)
 
 
 def draw_failed(state: State) -> Markup:
@@ -159,20 +159,20 @@ def draw_failed(state: State) -> Markup:
         Step.INSTALL: say("Nothing was installed"),
         Step.VERIFY: say("The verification did not finish"),
     }
-    title = say("Cancelled") if cancelled(state) and step in {Step.DETECT, Step.PLAN} else titles[step]
+    title = say("Cancelled") if is_cancelled(state) and step in {Step.DETECT, Step.PLAN} else titles[step]
     return html.heading(title) + failure(state, step)
 
 
-def offer_again(state: State) -> Footer:
+def retry_footer(state: State) -> Footer:
     """Offer to try again, beside it PyPI's build with CUDA where no other can be had, and to look for the cause."""
     others = []
     if state.plan and state.plan.backend is Backend.CPU and state.status(Step.INSTALL).unreachable:
         wish = Choose(request=replace(state.choices.request, cuda_libraries=True))
         others.append(Other(label=say("Take PyPI's build and its several GB of CUDA"), actions=(wish,)))
-    if not cancelled(state):
+    if not is_cancelled(state):
         wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
         others.append(Other(label=say("Find the cause"), actions=wrong))
-    return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=tuple(others))
+    return Footer(label=say("Try again"), actions=(Begin(task=task_to_repeat(state)),), others=tuple(others))
 
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
@@ -189,10 +189,10 @@ def draw_checks(report: Report) -> Markup:
     )
     every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
     speeds = html.section(say("How fast it is"), html.bullets(speed_lines(report)))
-    return html.note(severity, judged) + _matrix(report) + speeds + html.details(say("Times and errors"), every)
+    return html.note(severity, judged) + _draw_matrix(report) + speeds + html.details(say("Times and errors"), every)
 
 
-def _matrix(report: Report) -> Markup:
+def _draw_matrix(report: Report) -> Markup:
     """Draw a row per kind of check, with a field for each that says how it ended by sign and word."""
     rows: dict[Text, list[Markup]] = {}
     for check in report.checks:
@@ -242,7 +242,7 @@ class Done(PageView):
     def _add(self, text: str) -> None:
         """Work out what adding packages would change."""
         if text.strip():
-            self.session.dispatch(Add(requirements=requirements_of(text)))
+            self.session.dispatch(Add(requirements=split_requirements(text)))
             self.session.begin(Task.ADD)
 
     def _measure(self) -> None:
@@ -259,7 +259,7 @@ class Done(PageView):
             report = state.report
             self.checks.draw(lambda: draw_checks(report))
         self.where.draw(lambda: draw_ready(state))
-        self.next.options = _next(state)
+        self.next.options = _next_actions(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:
@@ -288,7 +288,7 @@ def draw_done(state: State) -> Markup:
     return line + html.heading(title) + judged + draw_restart(state)
 
 
-def _next(state: State) -> list[dict[str, str]]:
+def _next_actions(state: State) -> list[dict[str, str]]:
     """List what can be done with the finished environment."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []

@@ -20,8 +20,14 @@ from assistant.model.record import replace
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.session.steps import kernel_is_ours
-from assistant.session.store import Saved, furthest, obstacle, remarks, worth_telling
+from assistant.session.steps import is_kernel_ours
+from assistant.session.store import (
+    Saved,
+    continuation_remarks,
+    first_step_not_done,
+    is_worth_continuing,
+    why_not_continuable,
+)
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other, titles
@@ -30,15 +36,15 @@ from assistant.wizard.panels.base import PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why, machine_options
 from assistant.wizard.panels.install import (
     Done,
-    before,
     draw_commands,
     draw_done,
     draw_failed,
     draw_working,
-    offer_again,
+    press_effect,
+    retry_footer,
 )
 from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
-from assistant.wizard.stage import Stage, stage, unplanned, unresolved
+from assistant.wizard.stage import Stage, find_stage, has_no_plan, is_unresolved
 
 
 class SetupPage(PageView):
@@ -72,10 +78,10 @@ class SetupPage(PageView):
 
     def follow(self, state: State) -> None:
         """Show the view of this state, and the controls' values."""
-        now = stage(state)
+        now = find_stage(state)
         if now is Stage.DONE:
             self.done.follow(state)
-        failed = self._unplanned if unplanned(state) else self._unresolved if unresolved(state) else None
+        failed = self._unplanned if has_no_plan(state) else self._unresolved if is_unresolved(state) else None
         self.parts = failed or self._views[now]
         self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
@@ -90,11 +96,11 @@ class SetupPage(PageView):
 
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
-        now = stage(state)
+        now = find_stage(state)
         if now is Stage.DONE:
             return self.done.footer(state)
-        if now is Stage.FAILED or (unresolved(state) and not self.offer.installed):
-            return offer_again(state)
+        if now is Stage.FAILED or (is_unresolved(state) and not self.offer.installed):
+            return retry_footer(state)
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
             back = Other(label=say("Back to this machine"), actions=(Simulate(machine=""),))
@@ -105,7 +111,7 @@ class SetupPage(PageView):
         if self.offer.installed and not busy:
             install = (Other(label=say("Install"), actions=actions),) if actions else ()
             return Footer(label=say("Use it"), actions=self.offer.actions, others=install)
-        return Footer(label=say("Install"), actions=actions, able=not reasons, note=before(state), cancel=busy)
+        return Footer(label=say("Install"), actions=actions, able=not reasons, note=press_effect(state), cancel=busy)
 
     def foldable(self) -> tuple[Fold, ...]:
         """Return every fold, those that are not shown now among them."""
@@ -114,7 +120,7 @@ class SetupPage(PageView):
     def adopt(self, other: PageView) -> None:
         """Take over the offer, too: what was saved since then is this very setup."""
         if isinstance(other, SetupPage):
-            if stage(self.session.state) is Stage.DONE:
+            if find_stage(self.session.state) is Stage.DONE:
                 self.done.follow(self.session.state)
             self.offer.saved = other.offer.saved
             self.addons.adopt(other.addons)
@@ -154,17 +160,17 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         if state.environment:
             self.saved = None
         saved, found = self.saved, state.detection
-        worth = saved and (saved.state is None or worth_telling(saved.state))
+        worth = saved and (saved.state is None or is_worth_continuing(saved.state))
         offered = bool(worth and found and not state.machine and state.environment is None)
         self.installed = False
         show(self, visible=offered)
         if not (offered and saved and found):
             return
-        reason = obstacle(saved, found.machine)
-        finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
+        reason = why_not_continuable(saved, found.machine)
+        finished = saved.state is not None and first_step_not_done(saved.state) is Step.EXPORT
         untouched = not state.choices.target and not state.choices.overrides and state.choices.request == Request()
         self.installed = bool(finished and untouched and not reason)
-        lines = [_said(saved), *([reason] if reason else remarks(saved))]
+        lines = [_progress_text(saved), *([reason] if reason else continuation_remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
         self.resume.description = say("Use it") if finished else say("Continue from there")
         self.drop.description = say("Start over")
@@ -198,11 +204,11 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         self.draw(self._session.state)
 
 
-def _said(saved: Saved) -> str:
-    """Say how far a saved setup came."""
+def _progress_text(saved: Saved) -> str:
+    """Return a sentence on how far a saved setup came."""
     if saved.state is None:
         return say("A setup was saved on {when}.", when=saved.at)
-    step = furthest(saved.state)
+    step = first_step_not_done(saved.state)
     if step is Step.EXPORT:
         return say("The setup of {when} is finished.", when=saved.at)
     return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
@@ -324,7 +330,7 @@ class Changes(Part):
         kernel = state.choices.target == KERNEL_TARGET
         self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
-        if kernel_is_ours(state):
+        if is_kernel_ours(state):
             self.where.options = self.where.options[:1]
         self._follow_facts(state)
 

@@ -146,7 +146,7 @@ def test_a_full_disk_is_a_sentence_on_the_page(wizard: SetupWizard, monkeypatch:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("assistant_addons.onnx.page.write_whole", full)
+        patched.setattr("assistant_addons.onnx.page.write_atomically", full)
         page.go.click()
         assert "The model could not be written: No space left on device." in page.result.value
         assert not wizard.session.state.extras

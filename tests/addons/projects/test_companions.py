@@ -7,14 +7,14 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from tables import each
 
-from assistant.catalog.companions import every_companion, version_ranges
+from assistant.catalog.companions import all_companions, version_ranges
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import PlanInputs, make_plans
 from assistant_addons.projects.companions import beside, constraints_for, cuda_major, torch_bounds, with_needs
 
 CATALOG = catalog_as_of("2.15.0")
-ROWS = every_companion()
+ROWS = all_companions()
 RELEASES = [row.version for row in CATALOG.releases]
 LINUX, WINDOWS = "linux_x86_64", "windows_amd64"
 

@@ -19,7 +19,7 @@ from assistant.model.errors import Cancelled
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import PlanInputs, make_plans
-from assistant.session.planning import decided, planned
+from assistant.session.planning import plan_request, plan_setup
 from assistant.session.state import Choices, Detected, State
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
@@ -97,7 +97,7 @@ class Desk:
         host = LiveHost()
         tools = Tools(host, Sources(host, index_url=index_url), self.events.append, self.cancel)
         self.events.clear()
-        return decided(PlanInputs(machine, CATALOG, Request(pins=pins, **wishes)), tools)
+        return plan_request(PlanInputs(machine, CATALOG, Request(pins=pins, **wishes)), tools)
 
     @property
     def questions(self) -> int:
@@ -239,7 +239,7 @@ def test_a_projects_index_that_is_the_users_own_is_known(desk, tmp_path, monkeyp
         detected=Detected(detection=Detection(machine=PLAIN)),
     )
     try:
-        found = planned(state, tools)
+        found = plan_setup(state, tools)
     finally:
         company.close()
     assert (found.planning.choice.indexes, found.project.lines) == ((company.url,), ())

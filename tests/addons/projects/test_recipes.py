@@ -12,8 +12,8 @@ from packaging.specifiers import SpecifierSet
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import bundle_of, bundles, trial_of
-from assistant.catalog.companions import in_words, needs
+from assistant.catalog.bundles import bundles, find_bundle, recipe_trial
+from assistant.catalog.companions import describe_needs, system_needs
 from assistant.catalog.launchers import launchers
 from assistant.detect import detect
 from assistant.host.base import ReplayHost
@@ -82,8 +82,8 @@ def test_a_recipe_is_whole(key: str) -> None:
         assert SpecifierSet(bound)
     assert {*recipe.torch} <= {"any", "linux", "windows", "macos", *(backend.value for backend in Backend)}
     assert not {*recipe.backends} & {*recipe.untested}
-    told = {need.key for line in lines for need in needs(line.name)}
-    assert len(in_words(recipe.name, recipe.needs)) == len(recipe.needs)
+    told = {need.key for line in lines for need in system_needs(line.name)}
+    assert len(describe_needs(recipe.name, recipe.needs)) == len(recipe.needs)
     assert not told & {need.key for need in recipe.needs}, "its packages say so already"
     assert recipe.launcher in {"", *(launcher.key for launcher in launchers())}
     assert bool(recipe.application) == bool(
@@ -94,7 +94,7 @@ def test_a_recipe_is_whole(key: str) -> None:
     others = (url for source in recipe.sources for url in on_pypi.sub("", source.url).split())
     assert all(url.startswith("https://") for url in others)
     assert all(use.gb > 0 and use.use for use in recipe.memory)
-    assert ast.parse(trial_of(key).call)
+    assert ast.parse(recipe_trial(key).call)
     assert all(str(value) for _label, value in recipe_rows(recipe))
 
 
@@ -110,11 +110,11 @@ def test_keys_are_those_of_bundles_and_recipes() -> None:
     """No key is there twice; `--for` takes both, and a misspelt one gets the nearest."""
     keys = [*(bundle.key for bundle in bundles()), *KEYS]
     assert len({*keys}) == len(keys)
-    assert bundle_of(" ComfyUI ").key == "comfyui"
-    assert trial_of("course") is None
+    assert find_bundle(" ComfyUI ").key == "comfyui"
+    assert recipe_trial("course") is None
     for wrong, near in [("comfui", "comfyui"), ("whisper", "faster-whisper, whisperx"), ("cuorse", "course")]:
         with pytest.raises(BadInput) as refused:
-            bundle_of(wrong)
+            find_bundle(wrong)
         assert near in str(refused.value.hint)
     with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:
         make_plans(PC, CATALOG, Request(bundle="cooking"))

@@ -16,13 +16,13 @@ from assistant.catalog import Catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render
-from assistant.install import Elsewhere, Sources, Tools
+from assistant.install import RemotePlan, Sources, Tools
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.event import Event, Progress, Step
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.plan import PlanInputs
-from assistant.session.planning import decided
+from assistant.session.planning import plan_request
 
 
 class Mirrored(Catalog):
@@ -58,13 +58,13 @@ class Product:
         request = Request(pins=wanted.requires, overrides=wanted.overrides, pythons=wanted.pythons)
         case = PlanInputs(machine, self.catalog, request)
         try:
-            return decided(case, self.tools)
+            return plan_request(case, self.tools)
         except (BadInput, NothingFits) as error:
             return Planning(rejected=(Rejection(Backend.CPU, "", error.message, error.hint or ""),))
 
     def uv_seconds(self, machine: Machine, plan: Plan) -> tuple[float, bool]:
         """Return the seconds that uv takes for an answer, asked as it is installed, and whether all of it holds."""
-        uv = Elsewhere(plan, machine).uv(self.tools, also=())
+        uv = RemotePlan(plan, machine).uv(self.tools, also=())
         with tempfile.TemporaryDirectory() as folder:
             argv = uv.resolve_command(plan, Path(folder), {}, None)
             environment = {**os.environ, **uv.environment}
