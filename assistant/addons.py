@@ -37,9 +37,10 @@ def names(group: str) -> dict[str, EntryPoint]:
 
 
 def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - what it is, the group says
-    """Import what an add-on brings by a name of a group, which has to be of a kind.
+    """Import and return what an add-on brings under a name of a group, such as a command.
 
-    Raises `KeyError` where no add-on has the name, and `WorkFailed` with the command to type where one lacks something.
+    Raises `KeyError` if no add-on has the name, and `WorkFailed`, with what to do, if the import fails or brings
+    something that is not of `kind`.
     """
     entry = names(group)[name]
     try:
@@ -52,7 +53,10 @@ def load(group: str, name: str, kind: type = object) -> Any:  # noqa: ANN401 - w
 
 
 def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN401 - what it is, the group says
-    """Import what one of our own add-ons brings; raise `WorkFailed` with the extra where it is not there."""
+    """Import and return what one of our own add-ons brings under a name of a group.
+
+    Raises `WorkFailed`, with how to install `extra`, if no add-on has the name, and as `load` does.
+    """
     if name not in names(group):
         from assistant.host.extras import missing_extra_error  # noqa: PLC0415 - reads what is installed
 
@@ -60,14 +64,15 @@ def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN40
     return load(group, name)
 
 
-def moved(module: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module of the core that is an add-on now, which brings a command of that name.
+def deprecated_getattr(module: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module of the core that is an add-on now, whose command has the module's name.
 
-    What is asked for comes from the add-on's package, with a warning that names the new place. Raises `WorkFailed`, as
-    the command does, where the add-on lacks something.
+    It returns the attribute of the add-on's package, with a `DeprecationWarning` that names the new place. It raises
+    `AttributeError` if the add-on or the attribute is not there, and `WorkFailed` if the package cannot be imported.
     """
 
     def find(name: str) -> Any:  # noqa: ANN401 - whatever the package holds under that name
+        """Return an attribute of the add-on's package, with a warning; raise what `deprecated_getattr` says."""
         entry = names(COMMANDS).get(module.rpartition(".")[2])
         if entry is None or name.startswith("__"):  # Python itself asks for `__path__`
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -84,7 +89,11 @@ def moved(module: str) -> Callable[[str], Any]:
 
 
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
-    """Return the failure for an add-on that cannot be imported: the extra of ours that it needs, or whose it is."""
+    """Return the error for an add-on that cannot be loaded, with what to do.
+
+    For one of our own that lacks a module that is the command that adds its extra; for any other failure the reason's
+    first line, and the distribution to install anew or to remove.
+    """
     from assistant.host.extras import NAME, find_extra, missing_extra_error  # noqa: PLC0415 - reads what is installed
 
     distribution = entry.dist.name if entry.dist else ""

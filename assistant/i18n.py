@@ -37,7 +37,7 @@ class Message:
 
     `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences to be joined. The
     value `option` names what one adds at the command line to do what the sentence says; only there is it shown. `key`
-    names the sentence for programs, in any language and whatever becomes of its words; "" where none is given.
+    names the sentence for programs, in any language and whatever becomes of its words; "" if none is given.
     """
 
     id: str
@@ -55,7 +55,10 @@ class Message:
         return format(render(self), spec)
 
     def format(self, **params: object) -> Message:
-        """Fill placeholders in a copy of the message; a value that is no text, number or message becomes text."""
+        """Return a copy with these values beside its own, or in their place if they have the same name.
+
+        A value that is no text, number, tuple or message becomes text.
+        """
         given: dict[str, Value] = {
             name: value if isinstance(value, str | int | float | Message | tuple) else str(value)
             for name, value in params.items()
@@ -68,7 +71,10 @@ Value = str | int | float | Message | tuple[str | Message, ...]
 
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
-    """Set the language by code, else by environment and system; return its code. `folder` holds the catalogues."""
+    """Set the language of `code`, else of environment and system, and return it: "zh_CN" for any Chinese, else "en".
+
+    `folder` holds the catalogues.
+    """
     chosen = code or preferred_language(os.environ, locale.setlocale(locale.LC_CTYPE))
     _Current.code = "zh_CN" if chosen.lower().startswith(("zh", "chinese")) else "en"
     _Current.translations = _translations(_Current.code, folder)
@@ -81,7 +87,7 @@ def _translations(code: str, folder: Path) -> gettext.NullTranslations:
 
 @contextmanager
 def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
-    """Write in another language within the block, as a file in two languages needs; other threads keep theirs."""
+    """Render messages in the language `code` within the block, in this thread only; `folder` holds the catalogues."""
     token = _INSTEAD.set((code, _translations(code, folder)))
     try:
         yield
@@ -90,18 +96,20 @@ def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
 
 
 def preferred_language(environ: Mapping[str, str], system: str) -> str:
-    """Return the language that the variables ask for: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`.
+    """Return the language that the variables ask for, as they spell it: `LANGUAGE`, `LC_ALL`, `LC_MESSAGES`, `LANG`.
+
+    The first that is set counts; without any, `system`.
 
     As in GNU gettext, C and POSIX switch translation off whatever `LANGUAGE` says:
-    https://www.gnu.org/software/gettext/manual/html_node/The-LANGUAGE-variable.html. Windows sets none of them; there
-    `system` decides, such as "Chinese (Simplified)_China.936".
+    https://www.gnu.org/software/gettext/manual/html_node/The-LANGUAGE-variable.html. Windows sets none of them; its
+    `system` is such as "Chinese (Simplified)_China.936".
     """
     named = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
     return named if named in {"C", "POSIX"} else environ.get("LANGUAGE") or named or system
 
 
 def show_options() -> None:
-    """Show, behind each sentence that has one, the option of the command line: for the terminal alone."""
+    """From now on, render each sentence with its command-line option, if it has one: for the terminal only."""
     _Current.options = True
 
 
@@ -128,7 +136,7 @@ def lines(parts: Iterable[Text]) -> Message:
 
 
 def first_line(text: Text) -> Text:
-    """Return the first of the texts that `lines` joined, or the first line of a program's own words."""
+    """Return the first of the texts that `lines` joined, any other message whole, or a plain text's first line."""
     if isinstance(text, Message):
         found = text.params.get("line0", text)
         return found if isinstance(found, str | Message) else text
@@ -147,7 +155,10 @@ def sentences(parts: Iterable[Text], key: str = "") -> Message:
 
 
 def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - of the kind that was given
-    """Apply `change` to every text among a message's values, such as a path; its own words stay."""
+    """Return a message with `change` applied to all texts among its values, such as paths; its own words stay.
+
+    Texts and tuples are changed likewise; other values are returned as they are.
+    """
     if isinstance(value, Message):
         return replace(value, params={name: map_texts(param, change) for name, param in value.params.items()})
     if isinstance(value, tuple):
@@ -156,13 +167,16 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN40
 
 
 def render(message: Value | None) -> str:
-    """Return a message as text in the current language, "" for None; for shells and writers of files alone."""
+    """Return a message as text in the current language, "" for None; for shells and writers of files only.
+
+    The items of a tuple are joined by commas; any other value becomes text as `str` writes it.
+    """
     if isinstance(message, tuple):
         return ", ".join(map(render, message))
     if not isinstance(message, Message):
         return "" if message is None else str(message)
     if not message.id:
-        return _joined(map(render, message.params.values()))
+        return _join_sentences(map(render, message.params.values()))
     language()  # loads the translations
     translations, params = (_INSTEAD.get() or ("", _Current.translations))[1], message.params
     count = params.get("count", 0)
@@ -170,7 +184,7 @@ def render(message: Value | None) -> str:
         text = translations.ngettext(message.id, message.many, count)
     else:
         text = translations.gettext(message.id)
-    filled = _in_words(text, params) if params else text
+    filled = _fill_placeholders(text, params) if params else text
     return _with_option(filled, str(params["option"])) if _Current.options and "option" in params else filled
 
 
@@ -178,25 +192,31 @@ def render(message: Value | None) -> str:
 _WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
 
 
-def _in_words(text: str, params: Mapping[str, Value]) -> str:
-    """Fill the placeholders of a text; one that somebody else wrote into a file stays as it is where that cannot be."""
+def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
+    """Return a text with its placeholders filled, or as it is if one cannot be filled or is wider than two digits say.
+
+    Both can happen to texts from files only.
+    """
     if _WIDE.search(text):
         return text
     try:
-        return text.format(**{name: _filled(text, name, value) for name, value in params.items()})
+        return text.format(**{name: _placeholder_text(text, name, value) for name, value in params.items()})
     except (LookupError, ValueError, TypeError, AttributeError):
         return text
 
 
 def _with_option(text: str, option: str) -> str:
-    """Put an option in front of a sentence's full stop: "Choose another folder (--target)."."""
+    """Return a sentence with an option before its full stop, if it has one: "Choose another folder (--target)."."""
     if text.endswith("。"):
         return f"{text[:-1]}（{option}）。"
     return f"{text[:-1]} ({option})." if text.endswith(".") else f"{text} ({option})"
 
 
-def _filled(text: str, name: str, value: Value) -> str | int | float:
-    """Return what replaces the placeholder `name`; a sentence loses its full stop before a punctuation mark."""
+def _placeholder_text(text: str, name: str, value: Value) -> str | int | float:
+    """Return what replaces the placeholder `name` in `text`: a number as it is, or the value's text.
+
+    That loses its full stop if one follows the placeholder; a message's text, if any punctuation mark does.
+    """
     if isinstance(value, int | float):
         return value
     sign = text.partition(f"{{{name}}}")[2][:1]
@@ -209,8 +229,11 @@ def say(sentence: str, /, **params: object) -> str:
     return render(_(sentence, **params))
 
 
-def _joined(parts: Iterable[str]) -> str:
-    """Join sentences: without a space in Chinese, and with a full stop where one ends without any."""
+def _join_sentences(parts: Iterable[str]) -> str:
+    """Join sentences, with a space after all but Chinese ones, and a full stop after one without an end if more follow.
+
+    Empty ones are left out.
+    """
     text = ""
     for part in filter(None, parts):
         space = "" if not text or text.endswith(("。", "！", "？")) else " " if text.endswith((".", "!", "?")) else ". "
@@ -219,7 +242,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def as_typed(text: Text) -> str:
-    """Spell the assistant's commands as this user types them; `text` is one, or a sentence with some in backticks.
+    """Return a command, or a sentence with commands in backticks, with `assistant` spelt as this user types it.
 
     From a checkout `assistant plan` becomes `python3 start.py plan`.
     """

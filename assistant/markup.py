@@ -24,7 +24,7 @@ class Markup(str):
 
 
 def plain(value: object) -> Markup:
-    """Make a text harmless in SVG and HTML: no tags, nothing hidden; numbers to a tenth of a pixel.
+    """Return a text harmless in SVG and HTML: no tags, nothing hidden; a float is rounded to a tenth, as for pixels.
 
     What is `Markup` already stays as it is. A message is written in the language in force.
     """
@@ -36,12 +36,12 @@ def plain(value: object) -> Markup:
 
 
 def joined(parts: Iterable[object]) -> Markup:
-    """Put parts behind one another, escaping those that are no `Markup`."""
+    """Return parts concatenated, those that are no `Markup` escaped."""
     return Markup("".join(map(plain, parts)))
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Markup:
-    """Write an element around its content; without any it closes itself, as HTML does not know it: there give "".
+    """Return an element around its content, or "<name/>" without any, which in HTML is no empty element: there give "".
 
     `stroke_width=2` is stroke-width, `class_` class; an attribute that is None is left out.
     """
@@ -53,12 +53,15 @@ def tag(name: str, /, *content: object, **attributes: object) -> Markup:
 
 
 def style(sheet: str) -> Markup:
-    """Put a style sheet of ours into a page, as it stands: inside of `style` nothing is escaped."""
+    """Return an element with a style sheet of ours, as it is: inside of `style` nothing is escaped."""
     return Markup(f"<style>{sheet}</style>")
 
 
 def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | None = None) -> Markup:
-    """Write a whole page of HTML, of which a browser loads and runs only what the policy allows."""
+    """Return a whole page of HTML, of which a browser loads and runs only what the policy allows.
+
+    `sheet` is its style sheet, `class_` the class of its body's `main`.
+    """
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -72,5 +75,5 @@ def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | No
 
 
 def html_language() -> str:
-    """Name the language in force as HTML does: zh-CN, where gettext says zh_CN."""
+    """Return the language in force as HTML names it: zh-CN, where gettext says zh_CN."""
     return language().replace("_", "-")

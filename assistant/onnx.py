@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from assistant.addons import moved
+from assistant.addons import deprecated_getattr
 
-__getattr__ = moved(__name__)
+__getattr__ = deprecated_getattr(__name__)

@@ -47,18 +47,19 @@ GROUPS = {"onnx": ["proof"], "lab": ["proof"], "test": ["proof", "test"], "bench
 def main(arguments: Sequence[str]) -> int:
     """Run `assistant ARGUMENTS` (`lab` without any), `test` or `lint` (with pytest's arguments) or `bench [NAME]`.
 
-    On POSIX this process becomes the command, so that signals and exit codes are the command's own.
+    Its environment is made first if need be. On POSIX this process becomes the command, so that signals and exit codes
+    are the command's own; else, and if making it fails or is interrupted, the exit code is returned.
     """
     configure_streams()
     kind = _kind(arguments)
     try:
-        python = _finished(kind) or _prepare(kind)
+        python = _find_finished(kind) or _prepare(kind)
         if arguments[:1] and arguments[0] in TESTS:
             os.chdir(ROOT)
             if arguments[0] == "test" and "--quick" not in arguments:
                 _obtain_browser(python)
-            replace_process([python, "-P", *_checks(arguments)])
-        os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
+            replace_process([python, "-P", *_test_arguments(arguments)])
+        os.environ[STARTED_AS] = _typed_command(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
         replace_process([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
     except AssistantError as error:
         _say(render(error.message))
@@ -69,8 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _checks(arguments: Sequence[str]) -> list[str]:
-    """Return Python's arguments for `test`, `lint` or `bench`; all tests run side by side, named ones one by one."""
+def _test_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return Python's arguments for `test`, `lint` or `bench`; tests run in parallel unless some are named."""
     command, *others = arguments
     if command == "bench":
         return ["tests/benchmarks", *others]
@@ -81,13 +82,16 @@ def _checks(arguments: Sequence[str]) -> list[str]:
 
 
 def _kind(arguments: Sequence[str]) -> str:
-    """Return the kind of environment that a command line needs; before its command only `--lang CODE` may stand."""
+    """Return the kind of environment that a command line needs; only `--lang CODE` may come before its command."""
     words = arguments[2:] if arguments[:1] == ["--lang"] else arguments
     return NEEDS.get(words[0], "core") if words else "lab"
 
 
-def _as_typed(words: Sequence[str]) -> str:
-    """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
+def _typed_command(words: Sequence[str]) -> str:
+    """Return what was typed before the arguments as one quoted text, such as "python3 start.py".
+
+    The interpreter's absolute path, which pyenv and Windows' `py` put there, becomes its name, and uv's "uv run".
+    """
     if "UV" in os.environ and Path(words[0]).is_absolute():  # uv names itself so to what `uv run` starts
         return " ".join(map(quote, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
     name = "py" if sys.platform == "win32" else Path(words[0]).name
@@ -95,7 +99,7 @@ def _as_typed(words: Sequence[str]) -> str:
     return " ".join(map(quote, typed))  # a command follows
 
 
-def _folder(kind: str) -> Path:
+def _environment_folder(kind: str) -> Path:
     """Return the folder of the environment, named after Python, this folder, what is installed and the kind."""
     interpreter = _digest(f"{sys.version} {sys.base_prefix} {ROOT}".encode())
     copied = (path for pattern in COPIED for path in sorted(ROOT.glob(pattern)))
@@ -112,10 +116,10 @@ def _python(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
-def _finished(kind: str) -> Path | None:
-    """Find the Python of a finished environment that holds enough."""
+def _find_finished(kind: str) -> Path | None:
+    """Return the Python of the smallest finished environment that holds what `kind` needs; None if there is none."""
     enough = (other for other in KINDS[KINDS.index(kind) :] if (kind, other) != ("agents", "lab"))
-    return next((_python(folder) for folder in map(_folder, enough) if _is_finished(folder)), None)
+    return next((_python(folder) for folder in map(_environment_folder, enough) if _is_finished(folder)), None)
 
 
 def _is_finished(folder: Path) -> bool:
@@ -126,16 +130,20 @@ def _is_finished(folder: Path) -> bool:
 
 
 def _prepare(kind: str) -> Path:
-    """Make the environment, alone, and stamp it last; whatever stops the work, nothing half-made stays."""
-    folder = _folder(kind)
+    """Make the environment, hold a lock meanwhile, remove outdated ones, and return its Python.
+
+    If another start has made it by then, that is returned. Raises `WorkFailed` if the folder cannot be written or the
+    installation fails.
+    """
+    folder = _environment_folder(kind)
     began = time.monotonic()
     interrupt_on_signals()
     try:
         HOME.mkdir(exist_ok=True)
-        with _alone(HOME / "lock"):
-            if found := _finished(kind):  # another start made it while this one waited
+        with _hold_lock(HOME / "lock"):
+            if found := _find_finished(kind):  # another start made it while this one waited
                 return found
-            _make(folder, kind)
+            _make_environment(folder, kind)
             _remove_others(folder)
     except OSError as error:
         raise WorkFailed(
@@ -151,8 +159,11 @@ def _prepare(kind: str) -> Path:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock file while preparing; the system lets go of it when this process ends, however it ends."""
+def _hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file within the block; wait, with a word to the user, while another start has it.
+
+    The system lets go of it when this process ends, however it ends.
+    """
     with path.open("a") as file:
         if not try_to_lock(file.fileno()):
             _say(say("Another start is at work in this folder; waiting for it to finish."))
@@ -161,7 +172,8 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _make(folder: Path, kind: str) -> None:
+def _make_environment(folder: Path, kind: str) -> None:
+    """Make a virtual environment, install the project with what `kind` needs, and stamp it; remove it on failure."""
     import venv  # noqa: PLC0415 - a second start has no use for it
 
     _say(say("Making the assistant's own environment in {folder} (this once).", folder=HOME))
@@ -173,15 +185,15 @@ def _make(folder: Path, kind: str) -> None:
         # Tests that run side by side would each compile what the first of them has not compiled yet.
         ahead = ["--compile-bytecode"] if kind in TESTS else []
         _install(_python(folder), [*ahead, "-e", f"{ROOT}[{extras}]", *_requirements(GROUPS.get(kind, []))])
-        _lead_home(folder)
+        _write_relative_path(folder)
         (folder / "stamp").write_text(folder.name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _lead_home(folder: Path) -> None:
-    """Write anew, in ASCII, where the editable installation finds this project: the way there from the packages.
+def _write_relative_path(folder: Path) -> None:
+    """Replace the path by which the editable installation finds this project by a relative one, in ASCII.
 
     Installers write the path in UTF-8, and before 3.12.4 Python reads it in Windows' code page: a project in a folder
     with a Chinese name would not be found (https://github.com/python/cpython/issues/77102).
@@ -202,7 +214,7 @@ def _requirements(groups: list[str]) -> list[str]:
 
 
 def _remove_others(finished: Path) -> None:
-    """Remove environments of an earlier pyproject.toml and what a killed start left; other Pythons' ones stay."""
+    """Remove environments that are unfinished or made from other files of the project; those of other Pythons stay."""
     project = finished.name.split("-")[2]
     for folder in HOME.glob("python*"):
         if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
@@ -211,19 +223,23 @@ def _remove_others(finished: Path) -> None:
 
 
 def _install(python: Path, requirements: list[str]) -> None:
-    """Install with uv, which pip fetches where there is none; pip's settings hold for both."""
-    pip = _pip(python)
+    """Install requirements with uv, which pip fetches if there is none; pip's settings hold for both.
+
+    Raises `WorkFailed` if there is no installer or it fails.
+    """
+    pip = _find_pip(python)
     settings = _pip_settings(pip)
-    uv = _uv(python, pip)
+    uv = _find_uv(python, pip)
     if not uv:
-        raise _failure(have_installer=bool(pip))
+        raise _installation_error(have_installer=bool(pip))
     _say(say("Installing the assistant and what it needs; the log is {log}.", log=LOG))
     command: list[str | Path] = [uv, "pip", "install", "--python", python, *uv_arguments(settings), *requirements]
-    if not _logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
-        raise _failure(have_installer=True)
+    if not _run_logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
+        raise _installation_error(have_installer=True)
 
 
-def _failure(*, have_installer: bool) -> WorkFailed:
+def _installation_error(*, have_installer: bool) -> WorkFailed:
+    """Return the error for a failed installation, after printing the end of the log, or for a missing installer."""
     if not have_installer:
         return WorkFailed(
             _("Neither uv nor pip can be had with this Python ({python}).", python=sys.executable),
@@ -240,18 +256,18 @@ def _failure(*, have_installer: bool) -> WorkFailed:
 _PIP_ENVIRONMENT = {"PIP_USER": "0", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
-def _pip(python: Path) -> list[str | Path]:
-    """Find a pip: this Python's, else one put into the environment, else one on PATH; [] where there is none."""
+def _find_pip(python: Path) -> list[str | Path]:
+    """Return a pip's command: this Python's, else one put into the environment, else one on PATH; [] for none."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]
-    if importlib.util.find_spec("ensurepip") and _logged([python, "-m", "ensurepip"], _PIP_ENVIRONMENT):
+    if importlib.util.find_spec("ensurepip") and _run_logged([python, "-m", "ensurepip"], _PIP_ENVIRONMENT):
         return [python, "-m", "pip"]
     found = shutil.which("pip3") or shutil.which("pip")
     return [found] if found else []
 
 
 def _pip_settings(pip: list[str | Path]) -> PipSettings:
-    """Ask pip for its settings; where there is no pip, its environment variables are all there is."""
+    """Return the settings that pip reports, none if it fails; without a pip, those in its environment variables."""
 
     def run(*words: str) -> tuple[bool, str]:
         asked = subprocess.run([*pip, *words], capture_output=True, env=child_environment(), check=False)
@@ -263,20 +279,23 @@ def _pip_settings(pip: list[str | Path]) -> PipSettings:
     return read_pip_settings("\n".join(f":env:.{name}={value!r}" for name, value in named.items()))
 
 
-def _uv(python: Path, pip: list[str | Path]) -> Path | None:
-    """Find the uv that runs this start, one on PATH or in an environment made before, else install it with pip."""
+def _find_uv(python: Path, pip: list[str | Path]) -> Path | None:
+    """Return the uv that runs this start, one on PATH or of an environment made before, else one installed with pip.
+
+    None if there is none and it cannot be installed.
+    """
     name = "uv.exe" if sys.platform == "win32" else "uv"
     there = shutil.which(os.environ.get("UV", "")) or shutil.which("uv")
     places = [Path(there)] if there else [*HOME.glob(f"python*/*/{name}")]
     if not places and pip:
         _say(say("Fetching uv, the installer."))
         command = [*pip, "--python", python, "install", "--retries", "1", "uv"]
-        places = [python.with_name(name)] if _logged(command, _PIP_ENVIRONMENT) else []
+        places = [python.with_name(name)] if _run_logged(command, _PIP_ENVIRONMENT) else []
     return next(iter(places), None)
 
 
-def _logged(command: Sequence[str | Path], environment: dict[str, str]) -> bool:
-    """Run a command with its output in the log, private things left out; tell whether it ended well."""
+def _run_logged(command: Sequence[str | Path], environment: dict[str, str]) -> bool:
+    """Run a command with its output in the log, without private things; return whether it ended with status 0."""
     cleaned = Lines()
     with LOG.open("a", encoding="utf-8") as log:
         print(cleaned(f"$ {' '.join(map(str, command))}"), file=log)
@@ -288,7 +307,10 @@ def _logged(command: Sequence[str | Path], environment: dict[str, str]) -> bool:
 
 
 def _obtain_browser(python: Path) -> None:
-    """Let the browser tests find or fetch their browser now; where that fails they say so themselves, later."""
+    """Run the script that finds or downloads the browser for tests, at most for a quarter of an hour.
+
+    A failure is ignored: the tests that need the browser report it.
+    """
     script = ROOT / "tests" / "browser" / "obtain.py"
     with contextlib.suppress(TimeoutError):
         stream([python, script], _say, limit=BROWSER_LIMIT_SECONDS)

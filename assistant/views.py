@@ -32,7 +32,11 @@ Rows = list[tuple[Text, Text]]
 
 
 def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
-    """Return the facts of a machine that matter to a reader, without the unknown ones and those named in `hide`."""
+    """Return the known facts of a machine that matter to a reader, as labels and values, without those in `hide`.
+
+    The keys for `hide`: system, libc, python, wsl, container, memory, disk, gpu, driver, cuda, rocm, packages. Each GPU
+    has a row; without any, one says "none found".
+    """
     packages = ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))
     gpus: list[Text] = [gpu_line(gpu) for gpu in machine.gpus]
     rows: list[tuple[str, Text, Text | None]] = [
@@ -57,13 +61,13 @@ def _shown(rows: list[tuple[str, Text, Text | None]], hide: Container[str]) -> R
 
 
 def gpu_line(gpu: Gpu) -> str:
-    """Describe a GPU in one line: its name, and what decides which builds it can run."""
+    """Return a GPU's name and, in brackets, what is known of its gfx name, compute capability, memory and PCI id."""
     facts = [gpu.gfx, gpu.compute_capability, f"{gpu.vram_gb:g} GB" if gpu.vram_gb else None, gpu.name and gpu.pci_id]
     return f"{gpu.label} ({', '.join(filter(None, facts))})".removesuffix(" ()")
 
 
 def plan_title(plan: Plan) -> Message:
-    """Describe a plan in a few words."""
+    """Return a plan's title: torch, backend, variant and Python."""
     return _(
         "PyTorch {torch} for {backend} ({variant}), Python {python}",
         torch=plan.torch,
@@ -76,7 +80,8 @@ def plan_title(plan: Plan) -> Message:
 def kernel_title(plan: Plan, card: str = "") -> str:
     """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
 
-    It names the release line and the card, or the backend where no card is known; names are the same in any language.
+    It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
+    language.
     """
     line = ".".join(plan.torch.split(".")[:2])
     device = card if card and plan.backend is not Backend.CPU else plan.backend.title
@@ -84,7 +89,7 @@ def kernel_title(plan: Plan, card: str = "") -> str:
 
 
 def plan_summary(plan: Plan) -> Message:
-    """Describe a plan in one line, with its size where that is known."""
+    """Return a plan's title, with the sizes of its download and on disk if they are known."""
     if plan.disk_gb is None:
         return plan_title(plan)
     return _(
@@ -96,7 +101,11 @@ def plan_summary(plan: Plan) -> Message:
 
 
 def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] = ()) -> Rows:
-    """Return what a plan installs, from where, and the space it needs; `free_gb` is what the disk has free."""
+    """Return what a plan installs, from where, its variables, and the space it needs, as labels and values.
+
+    `free_gb` is what the disk has free. `hide` names rows to leave out: backend, variant, torch, python, packages,
+    source, download, disk, setting (all variables).
+    """
     need = _("about {need:.1f} GB needed, {free:.0f} GB free") if free_gb else _("about {need:.1f} GB needed")
     source: Text = plan.index_url or _("the index configured for pip")
     rows: list[tuple[str, Text, Text | None]] = [
@@ -119,7 +128,10 @@ def system_name(system: str) -> str:
 
 
 def change_rows(coming: Mapping[str, str], installed: Mapping[str, str]) -> Rows:
-    """Return what changes where versions come to those that are installed: what is replaced first, then what is new."""
+    """Return what changes if the versions `coming` are installed: first replaced packages, then new ones, by name.
+
+    Those in the same version, and those that are installed only, are left out.
+    """
     changed = sorted(name for name, version in coming.items() if installed.get(name) != version)
     replaced = [(name, f"{installed[name]} → {coming[name]}") for name in changed if name in installed]
     new: Rows = [(name, _("new: {version}", version=coming[name])) for name in changed if name not in installed]
@@ -161,8 +173,11 @@ def _ratio(value: float | None) -> str:
 FOLD_FROM = 6  # chosen: packages that passed, from which one row for all of them says as much
 
 
-def folded(report: Report) -> Report:
-    """Return a report as people read it: of many packages, those that fail come first, and one row has all others."""
+def fold_packages(report: Report) -> Report:
+    """Return a report in which packages that passed without a remark share one row at the end, if six or more did.
+
+    Before it come the checks of no package, then the other packages, skipped ones last. With fewer, it is as it was.
+    """
     packages = [check for check in report.checks if check.key.startswith(PACKAGE)]
     passed = [check for check in packages if check.status is Status.PASSED and not check.detail]
     if len(passed) < FOLD_FROM:
@@ -193,7 +208,7 @@ def check_rows(report: Report) -> list[CheckRow]:
 
 
 def speed_lines(report: Report) -> list[Message]:
-    """Say how fast each work that was measured ran, and how much faster than on this machine's CPU."""
+    """Return for each speed that was measured its rate and, if known, how many times that of this CPU it is."""
     alone, beside = _("{work}: {rate} {unit}"), _("{work}: {rate} {unit}, {times} times as fast as this machine's CPU")
     return [
         (beside if speed.cpu_rate else alone).format(
@@ -217,7 +232,11 @@ class Line(NamedTuple):
 
 
 def remedy_lines(remedy: Remedy, shell: Shell = HERE) -> Iterator[Line]:
-    """Yield what to set, type and change, and how to check that it worked, in that order."""
+    """Yield what to set, type, plan and change, and how to check that it worked, in that order.
+
+    Before settings of another shell, and before changes of an application, comes a line of the kind "place" with its
+    name.
+    """
     for one, lines in settings(remedy.env, shell) if remedy.env else ():
         yield from [Line("place", one.value)] if one is not shell else []
         yield from (Line("set", line) for line in lines)
@@ -232,7 +251,7 @@ def remedy_lines(remedy: Remedy, shell: Shell = HERE) -> Iterator[Line]:
 
 
 class Block(NamedTuple):
-    """Lines of one kind that can be typed together as they stand, and what is said before them: "" for nothing."""
+    """Lines of one kind that can be typed together unchanged, and the words that introduce them, "" for none."""
 
     kind: LineKind
     lead: Text
@@ -240,7 +259,10 @@ class Block(NamedTuple):
 
 
 def remedy_blocks(remedy: Remedy, shell: Shell = HERE) -> Iterator[Block]:
-    """Yield a remedy's lines in blocks, in their order; what is set belongs to the commands."""
+    """Yield a remedy's lines in blocks of a kind, in their order; settings and the commands after them are one block.
+
+    A place becomes the lead of the block after it; a check, and a plan beside commands, have leads, too.
+    """
     lead: Text = ""
     for kind, lines in groupby(remedy_lines(remedy, shell), _kind_of_block):
         texts = tuple(line.text for line in lines)

@@ -160,7 +160,7 @@ def _started(text: str, folder: Path) -> str:
     (folder / "said").write_text(text, "utf-8")
     code = "import pathlib, sys; print(pathlib.Path(sys.argv[1]).read_text('utf-8'))"
     try:
-        assistant.start._logged([sys.executable, "-I", "-S", "-c", code, str(folder / "said")], {})
+        assistant.start._run_logged([sys.executable, "-I", "-S", "-c", code, str(folder / "said")], {})
         return assistant.start.LOG.read_text("utf-8")
     finally:
         assistant.start.LOG = log
@@ -168,7 +168,7 @@ def _started(text: str, folder: Path) -> str:
 
 def _evidence(text: str, _folder: Path) -> str:
     notes = Notes()
-    notes.looked("gpus", "tool", text)
+    notes.record_evidence("gpus", "tool", text)
     notes.inform("x", "", text)
     notes.warn("y", "", "", evidence=text)
     return to_json([notes.evidence, notes.findings])
@@ -217,7 +217,7 @@ EXEMPT = {
     "host/streams.py:write": "what stands on the user's terminal, in their own log",
     "host/files.py:is_writable": "nothing: the file is empty, and is deleted at once",
     "host/files.py:write_to_path": "it is the writer",
-    "start.py:_lead_home": "Python obeys it: the way to the project",
+    "start.py:_write_relative_path": "Python obeys it: the way to the project",
     "host/files.py:write_atomically": "it is the writer",
     "install/uv.py:resolve_command": "in the private folder, obeyed by uv, then deleted",
     "install/installation.py:build_anew": "in the private folder, obeyed by uv, then deleted",
@@ -231,7 +231,7 @@ EXEMPT = {
     "install/constraints.py:write_guards": "names and versions of packages",
     "session/store.py:store_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
-    "start.py:_make": "a name of a folder",
+    "start.py:_make_environment": "a name of a folder",
 }
 
 

@@ -11,7 +11,7 @@ import tree_sitter
 import tree_sitter_powershell
 from tables import each
 
-from assistant.model.shell import Shell, command_line, quote, run_by_both_shells, settings, shell_of
+from assistant.model.shell import Shell, command_line, quote, rewrite_for_both_shells, settings, shell_of
 
 WORDS = [
     "torch>=2,<3",
@@ -64,10 +64,10 @@ def test_an_argument_for_cmd_is_quoted_as_python_does_it(word: str) -> None:
 
 def test_a_line_that_cmd_alone_runs_becomes_one_for_both() -> None:
     """A line that begins with quotation marks is what PowerShell would print."""
-    assert run_by_both_shells('"C:\\a b\\python.exe" -c "print(\'x\')"') == (
+    assert rewrite_for_both_shells('"C:\\a b\\python.exe" -c "print(\'x\')"') == (
         "powershell -c \"& 'C:\\a b\\python.exe' -c 'print(''x'')'\""
     )
-    assert run_by_both_shells('python -m pip install "torch>=2"') == 'python -m pip install "torch>=2"'
+    assert rewrite_for_both_shells('python -m pip install "torch>=2"') == 'python -m pip install "torch>=2"'
 
 
 def test_a_variable_is_set_as_the_shell_wants_it() -> None:

@@ -11,7 +11,7 @@ from assistant.plan import make_plans
 from assistant.views import (
     Line,
     check_rows,
-    folded,
+    fold_packages,
     gpu_line,
     plan_rows,
     plan_summary,
@@ -86,14 +86,14 @@ def test_of_many_packages_those_that_fail_come_first_and_the_others_share_a_row(
     """A few keep their own rows; what has a remark keeps one, too."""
     few = [Check(key=f"package.p{number}", status=Status.PASSED, seconds=0.5) for number in range(3)]
     matmul = Check(key="matmul", status=Status.PASSED)
-    assert folded(Report(device="cpu", checks=(matmul, *few))).checks == (matmul, *few)
+    assert fold_packages(Report(device="cpu", checks=(matmul, *few))).checks == (matmul, *few)
     many = [Check(key=f"package.m{number}", status=Status.PASSED, seconds=0.5) for number in range(50)]
     none = Check(key="package.none", status=Status.SKIPPED, detail="nothing")
     bad = Check(key="package.bad", status=Status.FAILED, detail="why")
-    seen = folded(Report(device="cpu", checks=(matmul, *few, none, *many, bad)))
+    seen = fold_packages(Report(device="cpu", checks=(matmul, *few, none, *many, bad)))
     rows = check_rows(seen)
     called = Check(key="recipe.whisperx", status=Status.PASSED)
-    assert called in folded(Report(device="cpu", checks=(*many, called))).checks
+    assert called in fold_packages(Report(device="cpu", checks=(*many, called))).checks
     assert [render(row.title) for row in rows] == [
         render(check_title("matmul")),
         "bad: import",

@@ -72,7 +72,7 @@ def largest_bundle_in(packages: Container[str]) -> str:
 
 
 def is_recipe(key: str) -> bool:
-    """Return whether a key that is not empty is no bundle's."""
+    """Return whether a key is neither empty nor a bundle's, and so meant as a recipe's; the recipe may not exist."""
     name = key.strip().lower()
     return bool(name) and all(bundle.key != name for bundle in bundles())
 
@@ -83,9 +83,10 @@ def load_recipe_reader() -> Any:  # noqa: ANN401 - the module that is described 
 
 
 def find_bundle(key: str) -> Bundle:
-    """Find a bundle or a recipe by its key, "" for the one without packages; raise `BadInput` for a name that is none.
+    """Return a bundle or a recipe by its key, "" for the one without packages.
 
-    Recipes are read only for a key that no bundle has. Raises `WorkFailed` where their add-on is missing.
+    Recipes are read only for a key that no bundle has. Raises `BadInput`, with similar keys, for a key that is none,
+    and `WorkFailed` if the add-on with the recipes is missing.
     """
     spelt = key.strip().lower() or MINIMAL
     listed = {bundle.key: bundle for bundle in bundles()}
@@ -109,7 +110,7 @@ def similar_keys(typed: str, keys: list[str]) -> list[str]:
 def recipe_trial(key: str) -> Trial | None:
     """Return the lines of Python that try a recipe; None for a key that is no recipe's, or a recipe without any.
 
-    Raises `WorkFailed` where the add-on is missing that knows the recipe.
+    Raises `WorkFailed` for a key that may be a recipe's if their add-on is missing.
     """
     recipes: tuple[Bundle, ...] = load_recipe_reader().recipes() if is_recipe(key) else ()
     return next((recipe.trial for recipe in recipes if recipe.key == key), None)
@@ -123,7 +124,7 @@ def recipe_packages() -> set[str]:
 
 
 def installed_recipes() -> tuple[Bundle, ...]:
-    """List the recipes; none where their add-on is missing."""
+    """Return the recipes; () if their add-on is missing."""
     try:
         return tuple(load_recipe_reader().recipes())
     except WorkFailed:
@@ -146,11 +147,11 @@ def runtime_builds() -> dict[str, Row]:
 
 @cache
 def runtime_plugins() -> dict[str, Row]:
-    """Return the providers with a folder of their own that a program registers with an ONNX Runtime, by distribution.
+    """Return the plug-ins, each with its own folder, that a program registers with an ONNX Runtime, by distribution.
 
     `runtime` are the versions that they go with, `platforms` those where they compute. A `plain` one requires the
-    distribution onnxruntime and no other build. Of its makers' hardware it drives what is called as `names` (a
-    lower-case pattern) says, from `capability` on.
+    distribution onnxruntime and no other build. It drives hardware of its `makers` whose name in lower case has the
+    pattern `names`, from the compute capability `capability` on.
     """
     return {name_of(row.requirement): row for row in rows("onnxruntimes.plugins")}
 

@@ -69,8 +69,8 @@ class TorchWheel(NamedTuple):
 def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
     """Return whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
 
-    What stands `alone` takes only its very own code. The rules: "Binary Compatibility" and "PTX Compatibility" in
-    https://docs.nvidia.com/cuda/cuda-c-programming-guide/
+    PTX serves capabilities above its own. With `alone` only the capability's very own code serves. The rules: "Binary
+    Compatibility" and "PTX Compatibility" in https://docs.nvidia.com/cuda/cuda-c-programming-guide/
     """
     major, minor = capability[0], capability[1]
     own = major * 10 + minor
@@ -84,7 +84,7 @@ def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alo
 
 
 def _code_row(builds: Iterable[BuildCode], variant: str, minor: Number) -> BuildCode | None:
-    """Return the row for a release line of a variant, or its predecessor's where the rows end before it.
+    """Return the row for a release line of a variant, or its predecessor's if the rows end before it; None without one.
 
     The predecessor is the variant's own last line, else the last line of the next lower variant: cu132's for cu134.
     """
@@ -158,9 +158,9 @@ class Catalog:
         return frozenset(beside | CORE | {"torch-directml", "ipykernel"})
 
     def build_of(self, torch: str, variant: str, platform: str) -> str:
-        """Return the tag of the build that a variant of a release is, such as "cu130"; "" for an unknown release.
+        """Return the tag of the build that a variant of a release is, such as "cu130"; "" if unknown.
 
-        What plain PyPI serves differs by release and platform; where the tables name none, it is the one for the CPU.
+        What plain PyPI serves differs by release and platform; if the tables name none, it is the one for the CPU.
         """
         if variant != "pypi":
             return variant.removeprefix("nightly/")
@@ -175,7 +175,8 @@ class Catalog:
     def has_companion(self, name: str, version: str, torch: str, build: tuple[str, str, str]) -> bool:
         """Return whether a torchvision or torchaudio has a build (variant, platform, Python's tag) beside a torch.
 
-        One that came out with an earlier torch has the builds and the Pythons of that release.
+        One that came out with an earlier torch has the builds and the Pythons of that release. True is assumed for one
+        that came out with this torch, or of which nothing is known.
         """
         variant, platform, tag = build
         later = next((row for row in self.rows("torch.later") if (row.package, row.version) == (name, version)), None)
@@ -189,9 +190,10 @@ class Catalog:
         return variant in variants and (not tag or not pythons or tag in pythons)
 
     def wheels(self, platform: str, python: str | None, family: str = "") -> tuple[TorchWheel, ...]:
-        """List the builds of a variant family for a platform and Python tag, newest first.
+        """Return the builds of a variant family for a platform and Python tag, newest first.
 
-        Platforms are named like "linux_x86_64", tags like "312" (None: any), families by the variants' first letters.
+        Platforms are named like "linux_x86_64", tags like "312" (None: any), families by the variants' first letters
+        ("": all).
         """
         return tuple(
             wheel
@@ -239,7 +241,8 @@ class Catalog:
     def driver(self, variant: str) -> Driver | None:
         """Return the driver row of a CUDA build; one without a row takes that of its major's newest, without `full_*`.
 
-        A driver runs every minor of the CUDA majors it knows: https://docs.nvidia.com/deploy/cuda-compatibility/
+        Returns None for a major without rows. A driver runs every minor of the CUDA majors it knows:
+        https://docs.nvidia.com/deploy/cuda-compatibility/
         """
         rows = {number(row.variant): row for row in self.table("cuda.drivers", Driver).rows}
         if own := rows.get(number(variant)):
@@ -295,7 +298,8 @@ class Catalog:
     def index_url(self, variant: str, torch: str = "") -> str | None:
         """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI.
 
-        AMD has an index for each ROCm: that of `torch` is returned ("2.13.0" or "2.13.0+rocm10.0.0"), or the newest.
+        AMD has an index for each ROCm: that of `torch` is returned ("2.13.0" or "2.13.0+rocm10.0.0"), or the newest if
+        it is unknown.
         """
         if variant in {"pypi", "directml"}:
             return None

@@ -148,10 +148,10 @@ def companion_trial(name: str) -> Trial | None:
 
 
 def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) -> tuple[WheelSource, ...]:
-    """Return where wheels that meet a requirement lie for a torch, those of its makers first, with whole addresses.
+    """Return where wheels for a torch lie whose versions may meet a requirement, those of its makers first.
 
-    One whose address has the companion's version in it counts only where the requirement names that. A release may lack
-    a Python.
+    Their addresses are filled in; one with the companion's version in it counts only if the requirement has that with
+    "==". A release may lack a Python.
     """
     build, minor = load_catalog().build_of(torch, variant, platform), ".".join(torch.split(".")[:2])
     exact = next((bound.version for bound in need.specifier if bound.operator == "==" and "*" not in bound.version), "")
@@ -169,9 +169,9 @@ def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) ->
 
 @lru_cache(maxsize=4096)
 def carried_by_torch_index(name: str, variant: str = "") -> bool:
-    """Whether torch's own index carries a distribution, so that it comes in torch's own build from there.
+    """Return whether torch's own index carries a distribution, so that it comes in torch's own build from there.
 
-    Without a `variant`, such as "cu130": whether any of torch's indexes does.
+    That is the index of `variant`, such as "cu130", or without one any of torch's indexes.
     """
     return any(
         _matches_any(name, row.names) and (not variant or _matches_any(variant, row.variants)) for row in _carried()
@@ -190,7 +190,10 @@ def takes_device_extra(name: str) -> bool:
 
 
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
-    """Return the versions of a companion that go with a torch; no bounds if metadata bind it, or it is unknown."""
+    """Return the versions of a companion that go with a torch; no bounds if metadata bind it, or it is unknown.
+
+    If no known version goes with it, they are those before the known ones, for an older torch, or those after them.
+    """
     row = find_companion(name)
     ranges = version_ranges(row.name) if row else ()
     good = [pair for pair in ranges if pair.goes_with(torch)]
@@ -207,9 +210,10 @@ def bounds_beside(name: str, torch: str) -> SpecifierSet:
 
 
 def unpaired_warnings(names: Iterable[str], torch: str) -> tuple[Message, ...]:
-    """Return a warning for each distribution of which no version is known to go with a torch.
+    """Return a warning for each distribution of which no version is known to go with a torch, in the order of `names`.
 
-    Left out are those that the table does not list, or that a resolver refuses by their metadata.
+    Left out are those that the table does not list, that go with any torch, or that a resolver refuses by their
+    metadata.
     """
     text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
     lost = []
@@ -223,9 +227,10 @@ def unpaired_warnings(names: Iterable[str], torch: str) -> tuple[Message, ...]:
 
 @lru_cache(maxsize=4096)
 def version_ranges(name: str) -> tuple[VersionRange, ...]:
-    """Return what is known of a companion's versions.
+    """Return the ranges of a companion's versions, each with the torch that it goes with; () if it is unknown.
 
-    Torch's releases name those of torchvision and torchaudio; of a version that the row names, too, the row says more.
+    For torchvision and torchaudio, those of torch's releases go first; of a version that the row has, too, only the
+    row's is returned, as it says more.
     """
     row, project = find_companion(name), canonicalize_name(name)
     own = row.ranges if row else ()
@@ -269,9 +274,9 @@ class Need(NamedTuple):
 
 
 def system_needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
-    """Return what a distribution, and those that it computes with, need of a system; nothing for one that is unknown.
+    """Return what a distribution, and those in its `through`, need of a system; () for one that is not listed.
 
-    `os` is "linux", "windows" or "macos"; without a system or a backend: what it needs on any.
+    `os` is "linux", "windows" or "macos"; "" stands for all of them together, and `backend` None for all backends.
     """
     found = (need for row in with_underlying(name) for need in describe_needs(row.name, row.needs, os, backend))
     return tuple(dict.fromkeys(found))
@@ -280,10 +285,10 @@ def system_needs(name: str, os: str = "", backend: Backend | None = None) -> tup
 def describe_needs(
     name: Text, system_needs: Iterable[SystemNeed], os: str = "", backend: Backend | None = None
 ) -> tuple[Need, ...]:
-    """Return what something that is called `name` needs of a system, as `system_needs` does.
+    """Return in words what something called `name` needs of a system, of the rows `system_needs`.
 
-    A row's `text` is for a name and a version (`what`), its `help` by system; it matters on its systems and backends,
-    on all where none is named.
+    `os` and `backend` select as in the function of that name. A row's `text` is for a name and a version (`what`), its
+    `help` by system; it matters on its systems and backends, on all if none is named.
     """
     by_key = {row.key: row for row in rows("needs.needs")}
     return tuple(
@@ -296,13 +301,13 @@ def describe_needs(
 
 
 def with_underlying(name: str) -> list[Companion]:
-    """Return a companion and those in its `through`; [] for a name that the table does not list."""
+    """Return a companion and after it those in its `through`; [] for a name that the table does not list."""
     row = find_companion(name)
     return [each for each in (row, *map(find_companion, row.through)) if each] if row else []
 
 
 def find_clashes(versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return packages of which two or more write one folder, by the key of the clash; the last one installed wins.
+    """Return the packages that write one folder, two or more of them, by the key of the clash; the last installed wins.
 
     `versions` are by name, "" for one that is not known yet.
     """
@@ -311,7 +316,7 @@ def find_clashes(versions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def installed_of_clash(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the packages of one clash that `versions` hold, also a single one; raise `ValueError` for no such key."""
+    """Return the packages of a clash that `versions` hold, a single one, too; raise `ValueError` for an unknown key."""
     packages = _by_clash()
     if key not in packages:
         raise ValueError(f"there is no clash {key!r}; there are {', '.join(packages)}")

@@ -66,7 +66,10 @@ def _hex(text: str) -> str:
 
 
 def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | None:
-    """Look a PCI id `vendor:device` (hex) up; `revision` (hex) tells apart cards that share an id; None if unknown."""
+    """Return what is known of the GPUs with a PCI id `vendor:device` (hex); None if no table has it.
+
+    `revision` (hex) tells apart cards that share an id; without a known one, only what they all agree on is filled in.
+    """
     vendor = vendor_of(pci_id)
     if pci_id is None or vendor not in _FILES:
         return None
@@ -79,9 +82,10 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
 
 
 def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
-    """Look a whole product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it; None for none.
+    """Return what is known of the GPUs with a product name; None for a name that no table has, or a generic one.
 
-    Makers, trademarks and dashes do not matter, nor a product line that people leave out. Generic names are not found.
+    It may be spelt as by drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows. The whole name must match; makers,
+    trademarks and dashes do not matter, nor a product line that people leave out.
     """
     if not name or vendor not in _FILES:
         return None
@@ -98,13 +102,16 @@ _LINES = {
 
 
 def name_keys(vendor: Vendor, name: str) -> tuple[str, ...]:
-    """List the keys to look a card up by, in order: its name as written, then with the line that people leave out."""
+    """Return the keys to look a card up by, in order: its name as it is, then with a product line before it."""
     spellings = _spellings(name)
     return (*spellings, *(f"{line} {key}" for line in _LINES.get(vendor, ()) for key in spellings))
 
 
 def identify_gpu(gpu: Gpu) -> GpuIdentity | None:
-    """Identify a GPU of a machine: by PCI id where it has one, else by name, which also gives an unknown vendor."""
+    """Return what is known of a machine's GPU by its PCI id, else by its name; None if both are unknown.
+
+    If its vendor is unknown and it has no PCI id, a name that the cards of only one vendor have tells the vendor.
+    """
     found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
     if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
         return found
@@ -113,10 +120,11 @@ def identify_gpu(gpu: Gpu) -> GpuIdentity | None:
 
 
 def complete_cut_name(part: str, *, at_end: bool, longer: int) -> tuple[str, ...]:
-    """List NVIDIA's cards whose names begin (or end) like a name that a table cut off, as drivers spell them.
+    """Return, sorted, the names of NVIDIA's cards that begin like `part`, which a table cut off, as drivers spell them.
 
-    `longer` is how many letters the table shows: a name that fits is not cut off. Of the spellings of a laptop's card
-    the one that drivers use counts.
+    Only names of more than `longer` letters count, as many as the table shows: a shorter one is not cut off. `at_end`
+    says that `part` is the end of the name instead, of any length. Of the spellings of a laptop's card the drivers'
+    counts.
     """
     part, found = part.lower().replace("-", " "), set()
     maker = "nvidia " if part.startswith("nvidia ") and not at_end else ""
@@ -138,7 +146,7 @@ _WITH_CHIPS = {Vendor.NVIDIA, Vendor.AMD}  # whose chips are known by their code
 
 @cache
 def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
-    """List a vendor's cards and chips; a card without a generation gets that of the chip with its code."""
+    """Return a vendor's cards and chips; a card without a generation gets that of the chip with its code."""
     cards = load_table(f"{_FILES[vendor]}.cards", CardRow).rows
     if vendor not in _WITH_CHIPS:
         return cards
@@ -176,7 +184,10 @@ def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
 
 
 def _merge_rows(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:
-    """Return an identity of the fields in which all rows agree, under a name or else up to three of the rows'."""
+    """Return an identity of the fields in which all rows agree; `candidates` are the capabilities of all of them.
+
+    It is called `name`, or else by the first names of up to three rows.
+    """
     rows = tuple(rows)
     names = dict.fromkeys(row.names[0] for row in rows)
     return GpuIdentity(
@@ -213,7 +224,7 @@ _MEMORY = re.compile(r" \d+ ?gb$")
 
 
 def name_key(name: str) -> str:
-    """Reduce a product name to what tells it from others: no vendor, no trademarks, no dashes, lower case."""
+    """Return what tells a product name from others: no vendor, no trademarks, no memory size, no dashes, lower case."""
     name = _GLUED.sub(lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
     single = " ".join(name.split())  # so that no pattern has to run over spaces
     plain = " ".join(_NOISE.sub(" ", single).split())
@@ -221,7 +232,7 @@ def name_key(name: str) -> str:
 
 
 def _spellings(name: str) -> list[str]:
-    """List what to look up, in order: the whole name, then the parts that name a chip or a product by themselves.
+    """Return the keys to look up, in order: the whole name, then the parts that name a chip or a product by themselves.
 
     lspci writes "GA104 [GeForce RTX 3070]", processors "Ryzen AI 9 HX 370 w/ Radeon 890M", some drivers add the memory.
     """
@@ -267,7 +278,7 @@ def find_rate(vendor: Vendor, name: str, code: str, memory: float | None = None)
 
 @cache
 def _rates_by_name(vendor: Vendor) -> dict[str, list[Row]]:
-    """Return what data sheets say, then the maker's own table, by the keys of names.
+    """Return the rows with cards' rates by the keys of their names: those of data sheets before the maker's own.
 
     `half` is dense and, on tensor cores, summed in float32; `gb` of memory tell cards of one name apart.
     """

@@ -31,9 +31,10 @@ def launchers() -> tuple[Launcher, ...]:
 
 
 def correct_arguments(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) -> tuple[str, ...] | None:
-    """Return the arguments with those that choose a backend replaced by what `backend` needs; all others are kept.
+    """Return the arguments with those that choose a backend, and their values, replaced by what `backend` needs.
 
-    None where the application does not offer the backend. Correcting twice changes nothing more.
+    All others are kept, before the new ones; if nothing but the order would change, `arguments` as they are. None if
+    the application does not offer the backend.
     """
     added = launcher.backends.get(backend)
     if added is None:
@@ -48,9 +49,10 @@ def correct_arguments(launcher: Launcher, arguments: tuple[str, ...], backend: B
 
 
 def launch_line(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str | None:
-    """Return the line that gives an application its arguments on a system ("linux", "windows", "macos"); None for none.
+    """Return the line that gives an application its arguments on a system ("linux", "windows", "macos").
 
-    It is a command, or the line of its file of settings. Words with spaces are quoted as that line needs it.
+    It is a command, or the line of its file of settings; None if the table has none for the system. Words with spaces
+    are quoted as that line needs it.
     """
     line = launcher.lines.get(system)
     if line is None:

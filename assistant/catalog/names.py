@@ -12,11 +12,11 @@ from assistant.model.machine import Vendor
 
 @cache
 def patterns(table: str) -> dict[str, re.Pattern[str]]:
-    """Return what finds each row of a table by name, which is one of `written` below; `idle_names` is one pattern.
+    """Return a pattern for each row of a table, by the row's name; `table` is one of the keys of `written` below.
 
-    `mentions` find product names in the midst of a lower-case log, `hints` what only a system's programs print (paths,
-    wheel tags, errors), `spoken` how people name it.
-    Letters are ASCII's: a Chinese character ends a word.
+    `idle_names` is a single pattern. `mentions` find product names in the midst of a lower-case log, `hints` what only
+    a system's programs print (paths, wheel tags, errors), `spoken` how people name a system. Letters are ASCII's: a
+    Chinese character ends a word.
     """
     systems, makers = rows("names.systems"), rows("names.vendors")
     written = {
@@ -63,13 +63,13 @@ def vendor_of(pci_id: str | None) -> Vendor:
 
 
 def pci_id(vendor: Vendor, device: str | None) -> str | None:
-    """Join a vendor's id and a device's (hex) to `vendor:device`; None without either."""
+    """Return the PCI id `vendor:device` (hex) of a device of a vendor; None if the id of either is unknown."""
     maker = next((row.pci for row in rows("names.vendors") if row.vendor == vendor.value), None)
     return f"{maker}:{device.lower():0>4}" if maker and device else None
 
 
 def profiler_vendor(word: str) -> Vendor:
-    """Return the vendor by system_profiler's word for it (`sppci_vendor_amd`)."""
+    """Return the vendor by system_profiler's word for it (`sppci_vendor_amd`); `UNKNOWN` for any other word."""
     return Vendor(next((row.vendor for row in rows("names.vendors") if word and row.profiler == word), "unknown"))
 
 

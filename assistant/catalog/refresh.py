@@ -58,9 +58,9 @@ class File(NamedTuple):
 
 
 def parse_wheels(seen: Iterable[Seen]) -> list[File]:
-    """Parse the file names of wheels, with one result for each platform in a name's tags.
+    """Return one `File` for each wheel and each platform in its name's tags.
 
-    Pre-releases, and builds and platforms that the catalogue does not keep, give nothing.
+    Left out are names that are none of wheels, pre-releases, and builds and platforms that the catalogue does not keep.
     """
     files: dict[tuple[Seen, str], File] = {}
     for wheel in seen:
@@ -90,9 +90,10 @@ Changes = tuple[Message, ...]
 
 
 def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str) -> tuple[Table[TorchRelease], Changes]:
-    """Return the table with every release that the files show, patches of older lines among them.
+    """Return the table with every release that the files show, and a sentence for each that is new or has more wheels.
 
-    Releases older than its first are left out on purpose.
+    Patches of older lines are among them; releases older than the table's first are left out on purpose. Without
+    changes it is the same table.
     """
     by_version: dict[str, list[File]] = defaultdict(list)
     for file in files:
@@ -119,7 +120,7 @@ def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str)
 
 
 def _new_row(version: str, listed: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
-    """Return a row for a new release, without builds yet: oldest glibc and macOS from its wheels' tags, else as before.
+    """Return a row for a new release, without builds yet; oldest glibc and macOS as in its tags, else in `older`.
 
     With `on_pypi`, PyPI was read: for platforms that it does not list for this release, it has no build.
     """
@@ -138,7 +139,10 @@ def _new_row(version: str, listed: list[File], older: TorchRelease, today: str, 
 
 
 def _add_files(row: TorchRelease, listed: list[File], older: TorchRelease) -> TorchRelease:
-    """Return a release's row with its files added; new platforms' variants are ordered as in the older release."""
+    """Return a release's row with the Pythons, variants, sizes and glibc of its files added; nothing is taken away.
+
+    What a file shows is no longer unconfirmed. A new platform's variants are ordered as in the older release.
+    """
     pythons, variants, unconfirmed = dict(row.pythons), dict(row.variants), dict(row.unconfirmed)
     sizes, glibc = dict(row.mb), dict(row.glibc)
     kinds = [variant_family(variant) for tags in older.variants.values() for variant in tags]
@@ -165,7 +169,7 @@ def _add_files(row: TorchRelease, listed: list[File], older: TorchRelease) -> To
 
 
 def _sort_variants(variants: Iterable[str], kinds: list[str]) -> tuple[str, ...]:
-    """Sort variants by kind as in the release before, where the best stand first, and within their kind by number."""
+    """Return variants sorted by kind as in the release before, whose first are best, and in a kind by number."""
     places = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
     return tuple(sorted(variants, key=lambda tag: (places.get(variant_family(tag), len(places)), number(tag))))
 
@@ -182,8 +186,8 @@ def _sorted_pythons(tags: Iterable[str]) -> tuple[str, ...]:
 def variants_to_read(releases: Sequence[TorchRelease], listed: Iterable[str]) -> list[str]:
     """Return the variants whose pages may list a new torch: of those `listed`, else of the newest releases' own.
 
-    Left out are those older than all of their kind in the newest release lines. The newest CUDA comes first, the CPU
-    last: its page is the longest.
+    Left out are those older than all of their kind in the newest `LINES` release lines. The newest CUDA comes first,
+    the CPU last: its page is the longest.
     """
     lines = sorted({number(row.version)[:2] for row in releases})[-LINES:]
     rows = [row for row in releases if number(row.version)[:2] in lines]
@@ -199,10 +203,10 @@ Ask = Callable[[str, str], str]  # the bounds that a version of a package sets f
 def with_family(
     table: Table[TorchRelease], files: Iterable[File], ask: Ask, today: str
 ) -> tuple[Table[TorchRelease], Changes]:
-    """Return the table with the pairs of torchvision and torchaudio.
+    """Return the table with new pairs of torchvision and torchaudio with torch, and a sentence for each.
 
-    A version that names one torch belongs to it. One that goes with several releases is assumed to go with the next,
-    too, where none is known that does.
+    `ask` is asked about the newest `MOST_ASKED` versions that are not paired yet. One that names one torch belongs to
+    it. A version that goes with several releases is assumed to go with the next, too, if none is known that does.
     """
     rows, changes = {row.version: row for row in table.rows}, list[Message]()
     for name in FAMILY:
@@ -228,9 +232,10 @@ _SYSTEMS: dict[str, Literal["linux", "windows"]] = {"linux_x86_64": "linux", "wi
 
 
 def with_amd(table: Table[AmdRelease], files: Iterable[File], today: str) -> tuple[Table[AmdRelease], Changes]:
-    """Return the table with AMD's new builds of torch; the targets that they serve are those of the tables.
+    """Return the table with AMD's new builds of torch, and a sentence for each build that is new or has changed.
 
-    Releases older than its first are left out; glibc that no tag tells is that of the newest release known.
+    The GPU targets that they serve are those of the tables. Releases older than the table's first are left out; glibc
+    that no tag tells is that of the newest release known.
     """
     before = table.rows
     rows = {(row.torch, row.rocm, row.index): row for row in before}
@@ -271,9 +276,9 @@ class Refreshed(NamedTuple):
 
 
 def refresh_tables(catalog: Catalog, seen: Iterable[Seen], ask: Ask, today: str) -> Refreshed:
-    """Return the tables that change by the wheels that indexes list; `ask` tells a companion's bounds for torch.
+    """Return the tables that the wheels listed by indexes change, with a sentence for each change; write nothing.
 
-    `today` (YYYY-MM-DD) becomes the date of what is new.
+    `ask` returns a companion's bounds for torch. `today` (YYYY-MM-DD) becomes the date of what is new.
     """
     files = parse_wheels(seen)
     torchs = [file for file in files if file.package == "torch"]

@@ -47,13 +47,16 @@ class Table(Record, Generic[R], frozen=True):
 
 @cache
 def _read_data_file(file: str) -> dict[str, msgspec.Raw]:
-    """Read a data file of the package, named without its suffix; its tables are decoded when they are asked for."""
+    """Return the tables of a data file of the package, which is named without its suffix, by name, not decoded yet."""
     return from_json((_DATA / f"{file}.json").read_bytes(), dict[str, msgspec.Raw], file)
 
 
 @cache
 def load_table(name: str, kind: type[R]) -> Table[R]:
-    """Decode a table of the package, such as "torch.releases"; a fault in it names the table and the key."""
+    """Return a table of the package, such as "torch.releases", decoded into rows of `kind`.
+
+    A fault in it raises `BadInput` with the names of the table and of the key.
+    """
     file, _dot, title = name.partition(".")
     return from_json(bytes(_read_data_file(file)[title]), Table[kind], name)  # type: ignore[valid-type]
 
@@ -62,7 +65,8 @@ def load_table(name: str, kind: type[R]) -> Table[R]:
 def rows(name: str) -> tuple[Row, ...]:
     """Return the rows of a table of the package that is only looked up, such as "rocm.families".
 
-    All have the same keys, so that a slip of the pen in one row is refused and never a silent default.
+    Defaults are filled in. All must have the same keys then, so that a slip of the pen in one row is never a silent
+    default: `BadInput` is raised for it.
     """
     table = load_table(name, dict[str, Any])
     found = tuple(Row({**table.defaults, **row}) for row in table.rows)
@@ -94,7 +98,10 @@ def refreshed_path() -> Path:
 
 @cache
 def user_tables() -> UserTables:
-    """Read the tables that this user refreshed, once per process."""
+    """Return the tables that this user refreshed, but those older than the package's; read once per process.
+
+    If the file cannot be used there are none, and the remark says why.
+    """
     path = refreshed_path()
     try:
         read = from_json(read_regular(path), _File, path.name)

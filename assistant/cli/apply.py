@@ -52,9 +52,11 @@ CONFIG_LIMIT = 10**7  # chosen: bytes
 
 
 def confirm_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
-    """Ask the user about each unknown index, and unknown packages, of a plan; raise `BadInput` if one is not confirmed.
+    """Ask the user to trust each unknown index or page of a plan, then all its unknown packages in one question.
 
-    Without `asks`, or a terminal, each is refused. It must run before the first request, which an index would see.
+    `packages` are names that the user trusts already. Raises `BadInput` for the first that is not confirmed (for any,
+    without `asks` or a terminal), and for an index that is no address. It must run before the first request, which an
+    index would see.
     """
     catalog = load_catalog()
     indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))

@@ -72,7 +72,7 @@ class Commands(click.Group):
         return [*COMMANDS, *(name for name in addons.names(addons.COMMANDS) if name not in COMMANDS)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what people begin with, a line each, and the names of all else, so that the help fits a screen."""
+        """Write a line for each command that people begin with, and only the names of all others, to fit a screen."""
         sections = {say("For scripts"): FOR_SCRIPTS, say("Add-ons"): self.list_commands(ctx)[len(COMMANDS) :]}
         first = ((name, self.get_command(ctx, name)) for name in FIRST_HAND)
         with formatter.section(say("Commands")):
@@ -83,7 +83,10 @@ class Commands(click.Group):
                     formatter.write(click.wrap_text(", ".join(names), formatter.width, "  ", "  ") + "\n")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one command's module and take the command from it; that of an add-on may say what it lacks."""
+        """Return a command, imported and translated; None if there is none.
+
+        The command of an add-on that cannot be loaded raises why when it is run.
+        """
         if cmd_name in COMMANDS:
             module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
             return translate(getattr(module, cmd_name))
@@ -105,7 +108,7 @@ class Commands(click.Group):
 def translate(command: click.Command) -> click.Command:
     """Translate the help of a command, of its options and of its subcommands, in place, and return the command.
 
-    Its first sentence is the short help: click cuts one of its own at 45 characters (`get_short_help_str`).
+    The first sentence becomes the short help: click would cut it at 45 characters (`get_short_help_str`).
     """
     if command.help:
         command.help = say(inspect.cleandoc(command.help))
@@ -140,7 +143,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command that the command line names, and exit with its code."""
+    """Run the command on the command line and exit with its code, or with 1 if its output cannot be written."""
     configure_streams()
     copy_output_to_log()
     interrupt_on_signals()
@@ -157,7 +160,11 @@ def main() -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run a command, print what ended it if that is a failure, and return the exit code."""
+    """Run the command that `words` begin with, print the error of one that fails, and return the exit code.
+
+    Without words the user is offered what to begin with. For a shell's completion the possible words are printed. An
+    interruption ends the process, and this does not return.
+    """
     translate(cli)
     if asked := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell asks for it
@@ -193,7 +200,10 @@ def run(words: list[str]) -> int:
 
 
 def _offer_beginnings(context: click.Context) -> int:
-    """List what people come for, ask for a number if there is a terminal, run that; return the exit code."""
+    """Print the commands that people begin with, and run the one whose number the user types; return the exit code.
+
+    No number is asked for unless input and output are a terminal; the code is 0 if none is given.
+    """
     shown = context.make_formatter()
     shown.write(f"{say('What would you like to do?')}\n")
     with shown.indentation():
@@ -215,7 +225,11 @@ def _offer_beginnings(context: click.Context) -> int:
 
 
 def _error_for(error: BaseException) -> AssistantError:
-    """Return the error to print for any exception that ended a command; an unexpected one is written to a file."""
+    """Return the error to print for any exception that ended a command.
+
+    It is `Cancelled` for an interruption, and names the extra that would bring a missing module. The details of an
+    unexpected exception go to a file, which the error names.
+    """
     if isinstance(error, AssistantError):
         return error
     if isinstance(error, click.Abort) and isinstance(error.__context__, EOFError):

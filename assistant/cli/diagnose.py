@@ -131,7 +131,7 @@ def _given_machine(machine: str | None, replay: str | None) -> Machine:
 
 
 def _answer_line(line: str) -> object:
-    """Return the answer to a line of a batch."""
+    """Return the causes for a line of a batch: `{"log": …, "machine": …}`; raise `BadInput` for any other text."""
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     causes = causes_for_log_python(find_causes_and_lines(read, case.machine), read, case.machine)
@@ -178,7 +178,7 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
 
 
 def _run_for_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
-    """Run the command for a file's suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`."""
+    """Run the command for a file by its suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`."""
     kind = Path(file).suffix.lower()
     if kind == ".toml":
         from assistant.cli.apply import check  # noqa: PLC0415 - draws in the export
@@ -207,7 +207,11 @@ mark { background: #f5c8c8; color: #5c0000; } li { margin-bottom: 0.5rem; } foot
 
 
 def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
-    """Return a page with what a log shows, its causes with what helps, the machine and the report, without secrets."""
+    """Return a web page, without secrets: the first `CAUSES` causes of a log, the machine, and the report in Markdown.
+
+    Each cause has its line of the log (its place is paired with it), remedies and sources. Without causes there are
+    symptoms, findings and a next step.
+    """
     found, known = tuple(islice(causes, CAUSES)), private_names_here()
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
     where: tuple[Place | None, ...] = redact(places_in_log(log, (line for _cause, line in found)), known=known)
@@ -247,7 +251,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
 
 
 def _remedy_markup(remedy: Remedy, machine: Machine) -> Markup:
-    """Return a fix: its sentence, what to type, and how to see that it worked."""
+    """Return a remedy as an item of a list: its sentence, what to set, type or change, how to check that it worked."""
     parts: list[Markup] = []
     for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
         parts += [tag("p", lead)] if lead else []

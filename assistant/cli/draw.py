@@ -28,7 +28,7 @@ from assistant.views import (
     CHECK_HEADINGS,
     change_rows,
     check_rows,
-    folded,
+    fold_packages,
     gpu_line,
     machine_rows,
     plan_summary,
@@ -78,7 +78,10 @@ class Terminal(Console):
         Console.size.fset(self, new)  # type: ignore[attr-defined] # mypy sees no setter of a property
 
     def print(self, *objects: Any, folds: bool = True, **options: Any) -> None:  # noqa: ANN401 - rich's signature
-        """Print; a single text is folded unless it must stay as it is."""
+        """Print as rich does; on a terminal a single `Text` is folded at its width, unless `folds` is false.
+
+        Raises `WorkFailed` if it cannot be written.
+        """
         if folds and self.is_terminal and len(objects) == 1 and isinstance(objects[0], Text):
             for line in objects[0].split("\n", allow_blank=True):
                 margin = " " * indent(line.plain, self.width)
@@ -102,10 +105,10 @@ Cell = str | Message | Text
 
 
 def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]], *, numbers: bool = False) -> None:
-    """Print a table without its empty columns; nothing at all where it has no rows.
+    """Print a table without its empty columns; nothing if it has no rows.
 
-    On a terminal no word is broken: where the columns do not fit, each row stands by itself. In a file or a pipe each
-    row is one line. With `numbers`, all cells between the first and the last of a row are figures.
+    On a terminal no word is broken: if even the narrowest columns do not fit, each row is printed by itself. In a file
+    or a pipe each row is one line. With `numbers` all columns but the first and the last hold figures: to the right.
     """
     names = [render(heading) for heading in headings]
     cells = [[cell if isinstance(cell, Text) else Text(render(cell)) for cell in row] for row in rows]
@@ -130,9 +133,9 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]],
 
 
 def column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return the widths of a table's columns that break no word, together at most `width`; None if there are none.
+    """Return the widths of a table's columns that break no word, together at most `width`; None if that is too narrow.
 
-    Cells of up to `SHORT` columns stay in one line, too.
+    A cell of at most `SHORT` columns is not folded either.
     """
 
     def least_of(cell: str) -> int:
@@ -152,7 +155,10 @@ def column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None
 
 
 def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: bool) -> None:
-    """Print each row by itself: short cells behind the first one (not with `numbers`), others below, with headings."""
+    """Print a line for each row: its first cell and its short ones (not with `numbers`); then one for each other cell.
+
+    The latter begins with the column's heading. Empty cells are left out.
+    """
     for first, *others in rows:
         short = [not numbers and columns(cell.plain) <= SHORT for cell in others]
         behind = [cell for cell, fits in zip(others, short, strict=True) if cell.plain and fits]
@@ -170,9 +176,9 @@ def draw_command(command: str | Sequence[str], margin: str = "    ", style: str 
 
 
 def fold_command(command: str, width: int) -> Iterator[str]:
-    """Yield the lines of a command folded to a width, each but the last ending with a backslash.
+    """Yield the lines of a command, folded between words to a width; each but the last ends with a backslash.
 
-    Windows has two shells that differ in this; there a command stays one line.
+    On Windows, whose two shells differ in this, the command stays one line.
     """
     words = re.findall(r"""(?:[^\s'"]|'[^']*'|"[^"]*"|['"])+""", command) if os.name != "nt" else [command]
     line = ""
@@ -197,7 +203,7 @@ def draw_detection(found: Detection) -> None:
 
 
 def draw_findings(findings: Iterable[Finding]) -> None:
-    """Print findings, one line each, remedies below."""
+    """Print each finding in a line, its remedies below, without how to check that they worked."""
     for finding in findings:
         sign, style = SIGNS[finding.severity]
         console.print(Text.assemble((f"{sign} ", style), render(finding.text)))
@@ -206,7 +212,10 @@ def draw_findings(findings: Iterable[Finding]) -> None:
 
 
 def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: str | None = None) -> None:
-    """Print a remedy behind its sign, and below what to set, type and change on a system; one kind may be hidden."""
+    """Print a remedy's sentence after a sign; below it what to set, type and change, and how to check that it worked.
+
+    That is written for `system`, by default this one; lines of the kind `hide` are left out.
+    """
     draw_line(f"{sign} {remedy.text}")
     for kind, line in remedy_lines(remedy, shell_for(system)):
         if kind == hide:
@@ -227,9 +236,9 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: s
 
 
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:
-    """Print the chosen plan with its reasons, the other plans, and what was rejected.
+    """Print the best plan with its reasons, the other plans with their warnings, and why others were rejected.
 
-    With `brief`, reasons are left out: the caller prints the full explanation.
+    With `brief`, only the names of the plans: the caller prints the full explanation.
     """
     for plan in planning.plans[:1]:
         draw_plan(plan, brief=brief)
@@ -254,7 +263,7 @@ def _draw_bullets(sign: str, lines: Iterable[str | Message]) -> None:
 
 
 def draw_approach(approach: Approach) -> None:
-    """Print what has changed on the machine, and whether the configuration is applied to the letter."""
+    """Print how this machine differs from the configuration's, and whether its plan is applied exactly or made anew."""
     draw_drifts(approach.differs)
     if approach.plan:
         requirements = ", ".join(one_line(text)[:300] for text in approach.plan.requirements)
@@ -273,7 +282,10 @@ def draw_drifts(found: Iterable[Drift]) -> None:
 def draw_diagnoses(
     found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None, system: str | None = None
 ) -> None:
-    """Print causes, best first: the line of the log that shows it, why, the fixes, how to tell that one worked."""
+    """Print the first `CAUSES` causes, in the order given: the line of the log that shows each, why, remedies, sources.
+
+    `found` pairs each with the index of its line in `log`, or with None. Commands are those of `system`.
+    """
     for diagnosis, line in islice(found, CAUSES):
         sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
         console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
@@ -313,7 +325,7 @@ def draw_detected(state: State) -> None:
 
 
 def draw_planned(state: State) -> None:
-    """Print the plan, in a line, with its reasons."""
+    """Print the plan, in a line, with its reasons and warnings; nothing before planning."""
     if state.plan:
         _draw_done(say("Plan"), render(plan_summary(state.plan)))
         _draw_bullets("·", state.plan.reasons)
@@ -321,7 +333,7 @@ def draw_planned(state: State) -> None:
 
 
 def draw_prepared(state: State) -> None:
-    """Print how much would be installed, by which commands."""
+    """Print how many packages would be installed or changed, findings and the commands; nothing if not prepared."""
     preview = state.preview
     if preview is None:
         return
@@ -341,7 +353,7 @@ def draw_prepared(state: State) -> None:
 
 
 def draw_preview(preview: Prepared) -> None:
-    """Print every package with its size, and every file that an installation would write."""
+    """Print every package with its size and source, the files that an installation would write, and the download."""
     unknown = say("unknown")
     rows = (
         (one.name, one.version, unknown if one.size is None else f"{one.size / 1e6:.2f} MB", one.url)
@@ -358,7 +370,7 @@ def draw_preview(preview: Prepared) -> None:
 
 
 def draw_installed(state: State) -> None:
-    """Print where the environment is."""
+    """Print where the environment is, and whether it was created, changed or there already; nothing without one."""
     if state.environment and state.preview:
         done = say("changed {path}") if state.preview.site else say("created {path}")
         text = say("already there, in {path}") if state.preview.ready else done
@@ -366,10 +378,10 @@ def draw_installed(state: State) -> None:
 
 
 def draw_verified(state: State) -> None:
-    """Print every check of a verification, and the verdict."""
+    """Print a verification's checks (many packages that passed in one row), speeds and verdict; nothing before it."""
     if state.report is None:
         return
-    report = folded(state.report)
+    report = fold_packages(state.report)
     rows = (
         (row.title, Text(render(row.result), style=STYLES.get(check.status, "red")), row.later, row.detail)
         for row, check in zip(check_rows(report), report.checks, strict=True)
@@ -381,7 +393,7 @@ def draw_verified(state: State) -> None:
 
 
 def draw_diagnosed(state: State) -> None:
-    """Print the causes, and how many findings are problems."""
+    """Print the causes of what failed, and how many findings of the setup are problems."""
     draw_causes(state)
     worth = sum(finding.wrong for finding in state.findings)
     text = render(ngettext("{count} problem found, see above", "{count} problems found, see above", worth))
@@ -394,7 +406,7 @@ def draw_causes(state: State) -> None:
 
 
 def draw_exported(state: State) -> None:
-    """Print the files that were written; of many, the folder says more than their names."""
+    """Print how many files were written and in which folder; their names, too, if they are at most `MOST_FILES`."""
     files = [Path(path) for path in state.exported.files]
     folder = os.path.commonpath([path.parent for path in files]) if files else ""
     text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
@@ -404,7 +416,10 @@ def draw_exported(state: State) -> None:
 
 
 def draw_next(state: State, *, offline: bool) -> None:
-    """Print what to type now, here and for JupyterLab; nothing unless the environment was verified as usable."""
+    """Print what to type now, here and for JupyterLab; nothing unless the environment was verified as usable.
+
+    With `offline`, for JupyterLab only the name of the kernel.
+    """
     from assistant.export import terminal_line  # noqa: PLC0415 - only an installation needs it
 
     made, report, plan = state.environment, state.report, state.plan

@@ -85,7 +85,11 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
 
 
 def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
-    """Delete downloads, what is kept for an undo, or an environment, after asking; say how much was freed."""
+    """Delete downloads (`prune`) or what the environment `to_forget` keeps for undoing; then the environment `remove`.
+
+    The user is asked only before an environment is removed, unless `yes`; raises `Cancelled` on a no. Prints what was
+    removed, and how much was freed.
+    """
     freed = None
     if prune or to_forget:
         freed = Sources.delete_downloads() if prune else EnvironmentFolder.at(to_forget).delete_previous_state()
@@ -106,7 +110,11 @@ def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: boo
 
 
 def _run_task(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
-    """List the environments, or run the first task that has a path; ask before a repair is carried out."""
+    """Run the first task that has a path in `asked`, or list all environments; print the result.
+
+    A repair is shown and, if the user confirms it, carried out; with `yes` without a question, with `as_json` alone not
+    at all. Raises `Cancelled` if the user declines.
+    """
     visit, path = next(((visit, path) for visit, path in asked.items() if path), (run_survey, ""))
     state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
@@ -143,7 +151,7 @@ SIGNS = {
 
 
 def draw_environments(survey: Survey) -> None:
-    """Print three lines for each environment: its name and contents, its path, its state."""
+    """Print three lines for each environment: name and contents, path, state; and whether the search was cut short."""
     for one in survey.environments:
         _draw_summary(one)
         draw_line(f"    {one.state}", "" if one.light is Light.GOOD else SIGNS[one.light][1])
@@ -154,7 +162,7 @@ def draw_environments(survey: Survey) -> None:
 
 
 def draw_environment(environment: EnvironmentSummary) -> None:
-    """Print all that is known of an environment, with what would fix it."""
+    """Print what an environment holds, its findings with remedies (its state if it has none), and how to undo."""
     _draw_summary(environment)
     if environment.size is not None:
         draw_line(_("    {size} MB on disk", size=environment.size // 10**6), "dim")
@@ -168,7 +176,7 @@ def draw_environment(environment: EnvironmentSummary) -> None:
 
 
 def draw_repair(repair: Repair) -> None:
-    """Print the difference that a change would make, what it mends and what it leaves."""
+    """Print the packages that a repair would change, its download and findings, and what it would mend and leave."""
     difference = repair.difference
     draw_line(_("What would change in {path}:", path=repair.path), "bold")
     for move in difference.moves:
@@ -182,7 +190,7 @@ def draw_repair(repair: Repair) -> None:
 
 
 def _draw_summary(environment: EnvironmentSummary) -> None:
-    """Print what an environment is and holds, and where it is."""
+    """Print an environment's name, what manages it, its torch, Python and state in a line, its path in another."""
     sign, style = SIGNS[environment.light]
     holds = [render(environment.keeper)]
     holds += [f"PyTorch {render(environment.build)}"] if environment.torch else []

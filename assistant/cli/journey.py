@@ -37,9 +37,9 @@ from assistant.session.store import Store
 
 
 def parse_target(context: click.Context, option: click.Parameter, target: str) -> str:
-    """Return "new", "kernel" and "" as they are, and a folder as an absolute path; `./kernel` is one of that name.
+    """Return "new", "kernel" and "" as they are, and a folder as an absolute path; `./kernel` is a folder of that name.
 
-    Raises `BadInput` for an empty word that was typed: it is a shell's variable that was not set.
+    Raises `BadInput` for "" on the command line: it is a shell's variable that was not set.
     """
     if not target and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
         raise BadInput(_("{name} is empty.", name=option.opts[0]), hint=_("Name a folder, or leave it out."))
@@ -56,13 +56,17 @@ target_option = click.option(
 
 
 def refuse_blocked(state: State, task: Task) -> None:
-    """Raise `BadInput` where a task cannot begin now."""
+    """Raise `BadInput` if a task cannot begin now."""
     if reasons := blockers(state, task):
         raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
 
 
 def with_own_python(request: Request, target: str, host: Host) -> Request:
-    """Return the request with the Python of an existing target, unless it names one, or ours is the same."""
+    """Return the request for the Python version of the environment at `target`, unless the assistant's own is the same.
+
+    It stays as it is if it asks for a version, for "" and "kernel", and if nothing is there. An installation that was
+    killed there is finished or rolled back first, and the environment's Python is run.
+    """
     if request.python or target in {"", KERNEL_TARGET}:
         return request
     environment, own = EnvironmentFolder.from_target(target, host), str(host.facts("platform").get("python", ""))
@@ -83,12 +87,12 @@ class Bar(Bars):
         self.add_task("", total=None)
 
     def stop(self) -> None:
-        """Take it away, so that a question can be asked; one that is not shown ends no line."""
+        """Remove the bar, so that a question can be asked; a hidden one prints nothing."""
         if not self.disable:
             super().stop()
 
     def show(self, event: Event) -> None:
-        """Show how far a task is, under the title of its part where it has one; ignore all other events."""
+        """Show a `Progress`: the title of its part, or its own text, with figures and share; ignore other events."""
         if isinstance(event, Progress):
             line = self.tasks[0]
             line.total = None if event.share is None else 1.0  # it only moves where nobody knows how far that is
@@ -116,7 +120,7 @@ class Work:
 
     def hear(self, event: Event) -> None:
         """Write lines of output into the log, and show how far the step is."""
-        self.bar.show(self.store.logged(event))
+        self.bar.show(self.store.log_event(event))
 
     @contextmanager
     def show_progress(self, *, takes_back: bool = False) -> Iterator[None]:
@@ -125,7 +129,7 @@ class Work:
             yield
 
     def _ask(self, question: Message) -> bool:
-        """Put the question of a step to the user; Ctrl-C stops the step."""
+        """Ask a step's question; return whether the answer is yes, False if nobody can be asked. Raises `Cancelled`."""
 
         def abort(_number: int) -> None:
             raise click.Abort
@@ -157,9 +161,10 @@ class Journey:
         self.state = replace(state, log_file=str(self._work.store.log))
 
     def run(self, *tasks: Task) -> State:
-        """Run tasks in order; raise the failure of the first that fails, with its own exit code.
+        """Run tasks in order, print the result of each, and return the state; raise the error of the first that fails.
 
-        A `KeyboardInterrupt` that is raised carries what stands then, as an `AssistantError`.
+        Raises `BadInput` for a task that cannot begin now, and on an interruption `KeyboardInterrupt` with the
+        `AssistantError` to print.
         """
         for task in tasks:
             refuse_blocked(self.state, task)
@@ -178,7 +183,11 @@ class Journey:
         return self.state
 
     def _run(self, task: Task) -> None:
-        """Run a task to its end, and save an environment that is there; look for the cause where real work failed."""
+        """Run a task, and put its events and result into the state; then save an environment in it as the last setup.
+
+        If installing or verifying itself failed (exit code 1), its causes are looked for and printed. Raises the task's
+        error, and saves nothing then.
+        """
         self.state = reduce(self.state, Begin(task=task))
         events: list[Event] = []
 
@@ -216,9 +225,9 @@ class Journey:
         self.state = replace(self.state, planned=Planned(planning=planning))
 
     def install(self, *then: Task, yes: bool) -> None:
-        """Ask before anything is written, unless all is there already; install, verify, and do what comes then.
+        """Install the plan, verify it and run the tasks `then`; print the results, and what to type now.
 
-        Raises `Cancelled` where the user says no.
+        The user is asked first, unless `yes` or if all is installed already. Raises `Cancelled` if the user declines.
         """
         ready = self.state.preview and self.state.preview.ready
         if not (ready or yes or ask(say("Install now?"), default=True)):
@@ -234,13 +243,13 @@ class Journey:
 
 
 def refuse_failed(state: State) -> None:
-    """Raise `WorkFailed` where a check of the verification failed."""
+    """Raise `WorkFailed` if a check of the verification failed."""
     if state.report and not state.report.passed:
         raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report say which, and why."))
 
 
 def interruption(state: State) -> Cancelled:
-    """Return the error for an interruption: nothing was changed, or the environment stays, and how to remove it."""
+    """Return the error for an interruption: nothing was changed, or what was installed stays; how to remove that."""
     made, preview = state.environment, state.preview
     if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
         return Cancelled(_("Stopped before anything was changed."))

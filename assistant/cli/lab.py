@@ -43,10 +43,11 @@ def notebooks_folder() -> Path:
 
 
 def put_copies(folder: Path) -> dict[str, str]:
-    """Put every notebook into a folder; return the newest copy's name there by the original's, such as "setup.ipynb".
+    """Copy the notebooks into a folder; return the name of each one's newest copy there by that of the original.
 
-    A copy that its user has not changed is renewed. One that was changed stays, and an original that is newer than it
-    goes beside it under another name. Raises `WorkFailed` for a folder that cannot be written.
+    These are paths below the folders, such as {"setup.ipynb": "setup-2.ipynb"}. A copy that its user has not changed is
+    renewed. One that was changed stays, and an original that is newer is copied beside it under another name. Raises
+    `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
     try:
@@ -70,7 +71,11 @@ def put_copies(folder: Path) -> dict[str, str]:
 
 
 def _put_copy(folder: Path, name: str, data: bytes, given: _Copy | None) -> _Copy:
-    """Write a notebook unless its copy is current; beside a copy that its user changed, under another name."""
+    """Write a notebook unless its newest copy is of this `data`; return what is its newest copy now.
+
+    `given` is the newest copy until now, None if there was none. One that its user changed is not overwritten: the new
+    one gets a number.
+    """
     original = hashlib.sha256(data).hexdigest()
     place, number = folder / (given.file if given else name), 1
     if given and given.sha256 == original and place.exists():

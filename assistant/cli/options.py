@@ -129,9 +129,10 @@ def pop_request(options: dict[str, Any]) -> Request:
 def with_projects(
     request: Request, options: dict[str, Any], trusted: Iterable[str], **how: bool
 ) -> tuple[Request, Record | None]:
-    """Take what `project_options` have read out of a command's options; return the request with it, and what was read.
+    """Read the projects that `project_options` name; return the request with what they require, and the projects read.
 
-    How the user is told and asked, the add-on's `agreed` says. Raises `WorkFailed` with the extra where it is missing.
+    Those options are removed; without projects the request is returned as it is, and None. Projects may name indexes
+    that are `trusted`; `how` goes to the add-on's `agreed`. Raises `WorkFailed` if the add-on that reads is missing.
     """
     names, extras = options.pop("projects"), options.pop("extras")
     if not names:

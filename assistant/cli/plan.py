@@ -53,8 +53,11 @@ class Brief(Machine, frozen=True):
     pins: tuple[str, ...] = ()
     request: Request = Request()
 
-    def asked(self, own: Request) -> Request:
-        """Return what is asked for, the command line's own request first; raise `BadInput` for more than is askable."""
+    def joined_request(self, own: Request) -> Request:
+        """Return the command line's `own` request joined with that of the file; `own` has precedence.
+
+        Raises `BadInput` if the file asks for more than packages, such as where these come from.
+        """
         wish = replace(self.request, pins=(*self.request.pins, *self.pins))
         beyond = [name for name in wish.__struct_fields__ if name not in _ASKABLE and getattr(wish, name)]
         beyond += [f"{need.name} @ …" for pin in wish.pins if (need := plain_requirement(pin)) and need.url]
@@ -75,9 +78,9 @@ _KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
 
 
 def plan_tools(options: Mapping[str, Any]) -> Tools:
-    """Return what planning works with: this machine's package sources, as the options and the user's settings say.
+    """Return the tools for planning here, with the package sources that the options and the user's settings name.
 
-    What takes seconds is told on a terminal's standard error.
+    Progress is printed to standard error, if that is a terminal.
     """
     host = LiveHost()
 
@@ -89,12 +92,15 @@ def plan_tools(options: Mapping[str, Any]) -> Tools:
 
 
 def print_plans(file: str, catalog: Catalog, request: Request, tools: Tools) -> None:
-    """Print a line of JSON for each machine of a file; equal ones are planned once."""
+    """Print for each line of a file, a machine in JSON, its plans as a line of JSON, or `{"error": …}`.
+
+    Machines that differ in nothing that plans depend on are planned once.
+    """
 
     @lru_cache(maxsize=_KINDS)
     def of_kind(text: str) -> Planning:
         brief = read_brief(text, say("This line"))
-        return plan_request(PlanInputs(brief, catalog, brief.asked(request)), tools)
+        return plan_request(PlanInputs(brief, catalog, brief.joined_request(request)), tools)
 
     print_answers(
         read_lines(file), lambda line: of_kind(to_json(without_unused_facts(read_brief(line, say("This line")))))
@@ -102,7 +108,7 @@ def print_plans(file: str, catalog: Catalog, request: Request, tools: Tools) -> 
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
-    """Return the plan to choose; raise `NothingFits` where there is none."""
+    """Return the best plan for a request on a machine; raise `NothingFits` if there is none."""
     planning = make_plans(machine, catalog, request)
     if planning.choice is None:
         raise nothing_fits(planning)
@@ -146,7 +152,7 @@ def plan(
     here: Machine
     if machine:
         here = brief = read_brief(read_text(machine), machine)
-        request = brief.asked(request)
+        request = brief.joined_request(request)
     else:
         from assistant.detect import detect  # noqa: PLC0415 - a machine that is given need not be looked at
 

@@ -70,7 +70,7 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
 
 
 def read_text(name: str, limit: int = READ_LIMIT) -> str:
-    """Read a text as `read_file` does, whatever program or editor has saved it; raise `BadInput` for a binary file."""
+    """Return the text of a file (see `read_file`), whatever its encoding; raise `BadInput`, also if it is binary."""
     data = read_file(name, limit)
     try:
         return "".join(text_pieces(data))
@@ -80,7 +80,7 @@ def read_text(name: str, limit: int = READ_LIMIT) -> str:
 
 
 def read_lines(name: str) -> Iterator[str]:
-    """Yield the lines of a file ("-": standard input) of any length, as `read_text` would read them."""
+    """Yield the lines of a file ("-": standard input) of any size, whatever its encoding; raise `BadInput`."""
     try:
         with nullcontext(cast("io.BufferedReader", sys.stdin.buffer)) if name == "-" else Path(name).open("rb") as file:
             yield from text_lines(file)
@@ -92,7 +92,7 @@ def read_lines(name: str) -> Iterator[str]:
 
 
 def write_file(name: str, text: str) -> None:
-    """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
+    """Write a text, without hidden characters, to the file that an option names; raise `WorkFailed` if that fails."""
     try:
         write_to_path(Path(name), visible(text))
     except OSError as error:
@@ -100,7 +100,7 @@ def write_file(name: str, text: str) -> None:
 
 
 def find_host(replay: str | None) -> Host:
-    """Return the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
+    """Return this machine's host, or that of a recording: `replay` is the name of a shipped one, else a file."""
     if replay is None:
         return LiveHost()
     if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):
@@ -119,9 +119,9 @@ def find_unbroken(text: str) -> Iterator[re.Match[str]]:
 
 
 def split_line(text: str, width: int) -> list[tuple[int, int]]:
-    """Return the places in a line, from and to, that fit into `width` columns each; all but the first are indented.
+    """Return start and end of each piece of a line that fits into `width` columns; all but the first will be indented.
 
-    What is unbroken and longer than a line, such as an address to be pressed or copied, stays as long as it is.
+    A piece is longer if it is a single word, such as an address to be pressed or copied.
     """
     found, start, end, room = list[tuple[int, int]](), 0, 0, width
     for word in find_unbroken(text):
@@ -165,7 +165,7 @@ def unwritten_error(reason: str) -> WorkFailed:
 
 @contextmanager
 def convert_print_errors() -> Iterator[None]:
-    """Raise `WorkFailed` for an `OSError` while printing, such as a full disk; a closed pipe is raised as it is."""
+    """Raise `WorkFailed` for an `OSError` in the block, such as a full disk; a `BrokenPipeError` is raised as it is."""
     try:
         yield
     except BrokenPipeError:
@@ -175,7 +175,7 @@ def convert_print_errors() -> Iterator[None]:
 
 
 def echo_json(value: object, *, indent: int = 2) -> None:
-    """Print a command's answer as JSON: sentences in the language in force, and beside them their keys and values.
+    """Print a value as JSON: each message as its sentence in the language in force, and beside it its key and values.
 
     It is ASCII: whatever code page the pipe has, the reader gets the same values.
     """
@@ -191,7 +191,7 @@ class Refused(Record, frozen=True):
 
 
 def print_answers(batch: Iterable[str], answer: Callable[[str], object]) -> None:
-    """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
+    """Print the `answer` to each line of a batch as a line of JSON, in order; for a bad line `{"error": …}`."""
     for line in batch:
         try:
             result = answer(line)
@@ -201,7 +201,10 @@ def print_answers(batch: Iterable[str], answer: Callable[[str], object]) -> None
 
 
 def ask(question: Text, *, default: bool, err: bool = False) -> bool:
-    """Ask a question and return whether the answer is yes; what was typed before it was asked does not count."""
+    """Ask a question until the answer is yes or no, and return whether it is yes; Enter alone means `default`.
+
+    What was typed before it was asked does not count. Raises `click.Abort` on Ctrl-C and at the end of the input.
+    """
     discard_typed()
     asked = f"{visible(render(question))} [{'Y/n' if default else 'y/N'}]"
     while True:
@@ -214,7 +217,10 @@ def ask(question: Text, *, default: bool, err: bool = False) -> bool:
 
 
 def choose(question: Text, count: int) -> int | None:
-    """Ask for a number from 1 to `count` and return it; None for Enter alone. What was typed before does not count."""
+    """Ask until a number from 1 to `count` is typed, and return it; None for Enter alone.
+
+    What was typed before it was asked does not count. Raises `click.Abort` on Ctrl-C and at the end of the input.
+    """
     discard_typed()
     asked = f"{visible(render(question))} [1–{count}]"
     while answer := click.prompt(asked, default="", show_default=False).strip():

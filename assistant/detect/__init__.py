@@ -7,7 +7,7 @@ from assistant.model.machine import Detection
 
 
 def read_report(text: str) -> Detection:
-    """Read every report that a pasted text holds into one machine; raise `BadInput` where there is none."""
+    """Return one machine from all reports in a pasted text; raise `BadInput` if it says too little."""
     from assistant.detect.report import read_report as read  # noqa: PLC0415 - looking at this machine needs no parser
 
     return read(text)

@@ -17,7 +17,7 @@ from assistant.model.machine import Answer, Evidence, Gpu, Vendor
 from assistant.model.record import Record
 from assistant.model.visible import one_line
 from assistant.parsers.cards import Device
-from assistant.parsers.windows import nvidia_version
+from assistant.parsers.windows import read_nvidia_version
 from assistant.privacy import redact
 
 LIMIT = 1000  # characters kept of any text from outside (chosen: far above any device's name)
@@ -29,7 +29,7 @@ def clean(text: str) -> str:
     return one_line(text[:LIMIT])
 
 
-def private(text: str) -> str:
+def _redact_evidence(text: str) -> str:
     """Return a text for evidence: redacted, on one line, of at most 1000 characters."""
     return clean(redact(text[: 4 * LIMIT]))
 
@@ -58,8 +58,11 @@ class Notes:
         self.evidence: list[Evidence] = []
         self.findings: list[Finding] = []
 
-    def fact(self, name: str, value: object, source: str) -> None:
-        """Record a fact unless it has a value already, or `value` is None; of dicts, add the keys that are missing."""
+    def record_fact(self, name: str, value: object, source: str) -> None:
+        """Record a fact with its source, unless it has a value already, or `value` is None.
+
+        Of a dict, the keys that are missing are added. Texts are cleaned as `clean` does.
+        """
         before = self.facts.get(name)
         if isinstance(before, dict) and isinstance(value, dict):
             value = {**value, **before} if value.keys() - before.keys() else None
@@ -69,11 +72,11 @@ class Notes:
             self.facts[name] = _clean_texts(value)
             self.evidence.append(Evidence(fact=name, source=source))
 
-    def looked(self, fact: str, source: str, text: str) -> None:
+    def record_evidence(self, fact: str, source: str, text: str) -> None:
         """Record as evidence what a source says about a fact that is no value for it, such as that there is none."""
-        self.evidence.append(Evidence(fact=fact, source=source, text=private(text)))
+        self.evidence.append(Evidence(fact=fact, source=source, text=_redact_evidence(text)))
 
-    def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
+    def record_gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
         """Record a GPU as a source reports it, with cleaned texts; ignore those after the 64th."""
         if len(self.gpus) >= MOST_GPUS:
             return
@@ -81,25 +84,30 @@ class Notes:
         gpu = msgspec.structs.replace(gpu, **texts)
         self.gpus.append(Sighting(gpu=gpu, source=source, bus=bus, revision=revision))
 
-    def devices(self, devices: Iterable[Device], source: str) -> None:
-        """Record the GPUs that a tool reports."""
+    def record_devices(self, devices: Iterable[Device], source: str) -> None:
+        """Record the GPUs that a tool reports, as `record_gpu` does."""
         for device in devices:
-            self.gpu(device.gpu, source, bus=device.bus)
+            self.record_gpu(device.gpu, source, bus=device.bus)
 
     def inform(self, key: str, text: Text, *evidence: str, severity: Severity = Severity.INFO) -> None:
-        """Record a finding without a remedy."""
-        self.findings.append(Finding(key=key, severity=severity, text=text, evidence=tuple(map(private, evidence))))
+        """Record a finding without a remedy; its evidence is redacted."""
+        self.findings.append(
+            Finding(key=key, severity=severity, text=text, evidence=tuple(map(_redact_evidence, evidence)))
+        )
 
     def warn(
         self, key: str, text: Text, fix: Text, *commands: str, evidence: str = "", severity: Severity = Severity.WARNING
     ) -> None:
         """Record a finding with a remedy: what to do (`fix`), with its commands; `evidence` is a tool's text on it."""
         remedies = (Remedy(text=fix, commands=commands),)
-        said = tuple(map(private, filter(None, (evidence,))))
+        said = tuple(map(_redact_evidence, filter(None, (evidence,))))
         self.findings.append(Finding(key=key, severity=severity, text=text, evidence=said, remedies=remedies))
 
-    def text_of(self, source: str, answer: Answer) -> str:
-        """Return an answer's text; record a finding if it was denied, timed out or failed, but not if it is missing."""
+    def read_answer(self, source: str, answer: Answer) -> str:
+        """Return an answer's text, "" if there is none; record a finding if it was denied, timed out or failed.
+
+        That a thing is missing is no finding.
+        """
         reasons = {"denied": _("access denied"), "timeout": _("no answer in time"), "failed": _("it failed")}
         if reason := reasons.get(answer.status):
             text = _(
@@ -113,7 +121,10 @@ FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")
 
 
 def merge_sightings(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
-    """Return one GPU for all sightings of it: discrete ones first, else as first seen; add their evidence to notes."""
+    """Return one GPU for all sightings of it: integrated ones last, else in the order in which they were first seen.
+
+    The sources of each GPU's fields are added to the notes as evidence, named as `gpus[0].name`.
+    """
     cards: list[list[Sighting]] = []
     for sighting in sightings:
         same = next((card for card in cards if _is_same_gpu(card, sighting)), None)
@@ -130,9 +141,10 @@ def merge_sightings(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, .
 
 
 def _is_same_gpu(card: list[Sighting], new: Sighting) -> bool:
-    """Return whether a sighting may be of the GPU of others: by bus, else by vendor, PCI id, gfx and NVIDIA's name.
+    """Return whether a new sighting may be of the GPU that other sightings (`card`) are of.
 
-    It is not if its source is among theirs: a source lists each GPU once.
+    It is not if its source is among theirs: a source lists each GPU once. Bus addresses decide if both sides have one;
+    else the vendor must be the same, and PCI id, gfx target and for NVIDIA the name must not differ where both have it.
     """
     if any(seen.source == new.source for seen in card):
         return False
@@ -151,7 +163,10 @@ def _is_same_gpu(card: list[Sighting], new: Sighting) -> bool:
 
 
 def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
-    """Return a GPU, each field from the first sighting that has it or else the catalogue, and the source of each."""
+    """Return the GPU that sightings describe, and the source of each field by its name.
+
+    A field is that of the first sighting that has it, else the catalogue's, which is asked by PCI id, then by name.
+    """
     revision = next((seen.revision for seen in card if seen.revision), None)
     by_id = (identify(seen.gpu.pci_id, revision) for seen in card if seen.gpu.pci_id)
     by_name = (identify_name(seen.gpu.vendor, seen.gpu.name) for seen in card if seen.gpu.name)
@@ -169,7 +184,10 @@ def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
 
 
 def reason_not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
-    """Return why an adapter does not count as a GPU, as one sentence; "" for one that does."""
+    """Return why an adapter does not count as a GPU, as one sentence; "" for one that does.
+
+    Server consoles, virtual displays and, by PCI class and subclass (`kind`), NPUs of Intel or others do not count.
+    """
     idle = find_idle_adapter(pci_id)
     if idle and idle.kind == "console":
         text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
@@ -196,17 +214,19 @@ def note_adapter(
 ) -> bool:
     """Record an adapter as a GPU, or a finding that says why it is none; return whether it is one.
 
-    `kind` is its PCI class and subclass; a `reason` rules it out. An NVIDIA driver's number is recorded as a fact, that
-    of Windows (32.0.15.6094) as NVIDIA's own (560.94).
+    `kind` is its PCI class and subclass. With a `reason` it is none, unless `reason_not_a_gpu` has another. NVIDIA's
+    driver is recorded as the fact `nvidia_driver`, too: that of Windows (32.0.15.6094) by NVIDIA's number (560.94).
     """
     reason = reason_not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason
     if reason:
         notes.inform("adapter-skipped", reason, *((source,) if bus else ()))
         return False
-    notes.gpu(gpu, source, bus=bus, revision=revision)
+    notes.record_gpu(gpu, source, bus=bus, revision=revision)
     if gpu.vendor is Vendor.NVIDIA and gpu.driver:
-        own = gpu.driver if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{1,2})?", gpu.driver) else nvidia_version(gpu.driver)
-        notes.fact("nvidia_driver", own, source)
+        own = (
+            gpu.driver if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{1,2})?", gpu.driver) else read_nvidia_version(gpu.driver)
+        )
+        notes.record_fact("nvidia_driver", own, source)
     return True
 
 
@@ -237,18 +257,18 @@ SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
 
 
 def interpreter(host: Host, notes: Notes) -> None:
-    """Note the system's family and the Python that runs this."""
+    """Record the system's family, the architecture and this Python; findings if it is from the Store or from conda."""
     facts = {name: str(value) for name, value in host.facts("platform").items()}
     if not facts:
-        notes.text_of("Python", host.ask("platform"))
+        notes.read_answer("Python", host.ask("platform"))
         return
     built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: the machine may emulate it
     machine = (built[1] if built else facts["machine"]).lower()
-    notes.fact("os", SYSTEMS.get(facts["system"]), "Python")
-    notes.fact("arch", ARCHITECTURES.get(machine, machine) or None, "Python")
-    notes.fact("python", facts["python"] + ("t" if facts["free_threaded"] == "True" else ""), "Python")
-    notes.fact("python_implementation", facts["implementation"], "Python")
-    notes.fact("python_bits", int(facts["bits"]), "Python")
+    notes.record_fact("os", SYSTEMS.get(facts["system"]), "Python")
+    notes.record_fact("arch", ARCHITECTURES.get(machine, machine) or None, "Python")
+    notes.record_fact("python", facts["python"] + ("t" if facts["free_threaded"] == "True" else ""), "Python")
+    notes.record_fact("python_implementation", facts["implementation"], "Python")
+    notes.record_fact("python_bits", int(facts["bits"]), "Python")
     if is_from_store(facts["executable"], facts["base_prefix"]):
         text = _(
             "This Python comes from the Microsoft Store; its folders are redirected, so use a separate environment."
@@ -262,27 +282,27 @@ def interpreter(host: Host, notes: Notes) -> None:
 
 
 def disk(host: Host, notes: Notes) -> None:
-    """Note the space that is free where environments are made."""
+    """Record the space in GiB that is free in the home folder, where environments are made."""
     free = host.facts("disk", "~").get("free")
-    notes.fact("disk_free_gb", round(free / 2**30, 1) if isinstance(free, int) else None, "home folder")
+    notes.record_fact("disk_free_gb", round(free / 2**30, 1) if isinstance(free, int) else None, "home folder")
 
 
 def environment(host: Host, notes: Notes) -> None:
-    """Note the variables that steer which devices a program sees."""
+    """Record the variables of `VARIABLES`, which steer what devices a program sees; values are redacted."""
     answers = {name: host.variable(name) for name in VARIABLES}
     values = {name: redact(answer.text)[:200] for name, answer in answers.items() if answer}
-    notes.fact("env", values or None, "environment variables")
+    notes.record_fact("env", values or None, "environment variables")
 
 
 def packages(host: Host, notes: Notes) -> None:
-    """Record the packages of PyTorch's family that are installed for this Python.
+    """Record the packages installed for this Python that have to do with PyTorch, by name and version.
 
     Those of the assistant's own environment are ignored, unless the user installed torch there.
     """
     versions = {name: str(version) for name, version in sorted(host.facts("packages").items())}
     own = OWN_ENVIRONMENTS in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
     if "torch" in versions or not own:
-        notes.fact("packages", versions or None, "installed packages")
+        notes.record_fact("packages", versions or None, "installed packages")
 
 
 def find_broken_kernels(host: Host) -> tuple[Finding, ...]:
@@ -293,9 +313,9 @@ def find_broken_kernels(host: Host) -> tuple[Finding, ...]:
 
 
 def kernels(host: Host, notes: Notes) -> None:
-    """Record findings: one on Jupyter kernels of other Pythons, and one for each whose program is missing.
+    """Record findings: one on all Jupyter kernels of other Pythons, and one for each kernel whose program is gone.
 
-    Working kernels that the assistant made (`torch-cpu-2.13.0`) are left out.
+    Working kernels called as the assistant calls its own (`torch-cpu-2.13.0`) are left out.
     """
     here = str(host.facts("platform").get("executable", ""))
     elsewhere = []

@@ -19,7 +19,7 @@ PCI = "/sys/bus/pci/devices"
 
 def _pci(host: Host, *vendors: Vendor) -> list[linux.PciDevice]:
     """Return the display and accelerator devices on the PCI bus that these vendors made."""
-    return [device for device in linux.pci_devices(host.ask("pci").text) if device.vendor in vendors]
+    return [device for device in linux.read_pci_devices(host.ask("pci").text) if device.vendor in vendors]
 
 
 def kernel_release(host: Host) -> str:
@@ -28,23 +28,23 @@ def kernel_release(host: Host) -> str:
 
 
 def release(host: Host, notes: Notes) -> None:
-    """Note the distribution, its C library and whether this is WSL."""
+    """Record the distribution, whether this is WSL, and the C library: glibc's version, or musl."""
     about = "/etc/os-release"
-    notes.fact("os_version", linux.os_name(notes.text_of(about, host.read(about))), about)
-    notes.fact("wsl", "microsoft" in kernel_release(host).lower(), "kernel release")
+    notes.record_fact("os_version", linux.read_os_name(notes.read_answer(about, host.read(about))), about)
+    notes.record_fact("wsl", "microsoft" in kernel_release(host).lower(), "kernel release")
     facts = host.facts("platform")
     if facts.get("libc") == "glibc":
-        notes.fact("glibc", facts.get("libc_version"), "Python")
+        notes.record_fact("glibc", facts.get("libc_version"), "Python")
         return
     loader = next((name for name in host.names("/lib").text.splitlines() if name.startswith("ld-musl-")), None)
     if loader:
         version = re.search(r"Version (\d[\d.]{1,12})", host.run(f"/lib/{loader}").text)
-        notes.fact("libc", f"musl {version[1]}" if version else "musl", f"/lib/{loader}")
+        notes.record_fact("libc", f"musl {version[1]}" if version else "musl", f"/lib/{loader}")
 
 
 def memory(host: Host, notes: Notes) -> None:
-    """Note the memory that this process may use: the machine's, or the container's limit when that is lower."""
-    total = linux.meminfo_total_kib(host.read("/proc/meminfo").text)
+    """Record in GiB the memory that this process may use: the machine's, or the container's limit if that is lower."""
+    total = linux.read_total_memory_kib(host.read("/proc/meminfo").text)
     bounds = {"/proc/meminfo": total} if total else {}
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         limit = host.read(path).text.strip()
@@ -52,29 +52,29 @@ def memory(host: Host, notes: Notes) -> None:
             bounds[path] = int(limit) // 1024
     if bounds:
         path = min(bounds, key=lambda name: bounds[name])
-        notes.fact("memory_gb", round(bounds[path] / 2**20, 1), path)
+        notes.record_fact("memory_gb", round(bounds[path] / 2**20, 1), path)
 
 
 CONTAINER_FILES = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
 
 
 def container(host: Host, notes: Notes) -> None:
-    """Note which container this process runs in, if any."""
+    """Record the name of the container in which this process runs, if any."""
     if host.variable("KUBERNETES_SERVICE_HOST"):
-        notes.fact("container", "kubernetes", "KUBERNETES_SERVICE_HOST")
+        notes.record_fact("container", "kubernetes", "KUBERNETES_SERVICE_HOST")
     for path, name in CONTAINER_FILES.items():
         if host.link(path):
-            notes.fact("container", name, path)
+            notes.record_fact("container", name, path)
     named = host.variable("container").text  # which systemd-nspawn, LXC and podman set
-    notes.fact("container", named or None, "environment variable container")
+    notes.record_fact("container", named or None, "environment variable container")
 
 
 def adapters(host: Host, notes: Notes) -> None:
-    """Note every display and accelerator device on the PCI bus."""
+    """Record every display and accelerator device on the PCI bus as a GPU, or as a finding that says why it is none."""
     answer = host.ask("pci")
-    devices = linux.pci_devices(notes.text_of(PCI, answer))
+    devices = linux.read_pci_devices(notes.read_answer(PCI, answer))
     if answer and not devices:
-        notes.looked("gpus", PCI, "no display or accelerator device")
+        notes.record_evidence("gpus", PCI, "no display or accelerator device")
     in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
     for device in devices:
         idle = find_idle_adapter(device.pci_id)
@@ -90,13 +90,13 @@ BOARD_FILE = "/proc/device-tree/model"
 
 
 def jetson(host: Host, notes: Notes) -> None:
-    """Note the GPU of a Jetson board, which sits on no PCI bus."""
+    """Record the GPU of a Jetson board, which is on no PCI bus, and a finding that it needs wheels of its own."""
     if host.facts("platform").get("machine") != "aarch64":
         return
     board = re.search(_BOARD, host.read(BOARD_FILE).text)
     if not board:
         return
-    notes.gpu(Gpu(vendor=Vendor.NVIDIA, name=board[0], integrated=True), BOARD_FILE)
+    notes.record_gpu(Gpu(vendor=Vendor.NVIDIA, name=board[0], integrated=True), BOARD_FILE)
     # # R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64, DATE: Wed Jan  8 01:49:37 UTC 2025
     l4t = re.search(r"# (R\d{1,3}) \(release\), REVISION: ([\d.]{1,8})", host.read("/etc/nv_tegra_release").text)
     text = _("This is an NVIDIA {board} ({system}); its GPU needs PyTorch wheels made for its system release.")
@@ -112,16 +112,16 @@ _INTEL_DRIVERS = tuple(
 
 
 def intel_memory(host: Host, notes: Notes) -> None:
-    """Note what xpu-smi reports of each Intel GPU: the kernel does not report a card's memory."""
+    """Record what xpu-smi reports of each Intel GPU, if it is installed: the kernel does not report a card's memory."""
     if not _pci(host, Vendor.INTEL) or not host.which("xpu-smi"):
         return
-    for listed in amd.xpu_smi(notes.text_of("xpu-smi", host.run("xpu-smi", "discovery", "-j"))) or ():
-        detail = amd.xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
-        notes.devices(detail[:1] if detail else [listed], "xpu-smi")
+    for listed in amd.read_xpu_smi(notes.read_answer("xpu-smi", host.run("xpu-smi", "discovery", "-j"))) or ():
+        detail = amd.read_xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
+        notes.record_devices(detail[:1] if detail else [listed], "xpu-smi")
 
 
 def intel_runtime(host: Host, notes: Notes) -> None:
-    """Note whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
+    """Record a warning if an Intel GPU that PyTorch supports is there, but its compute driver (Level Zero) is not."""
     identities = (identify(device.pci_id) for device in _pci(host, Vendor.INTEL))
     cards = [identity for identity in identities if identity and identity.xpu == "supported"]
     if not cards or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
@@ -140,7 +140,10 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 
 def secure_boot(host: Host, notes: Notes) -> None:
-    """Note that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
+    """Record a finding if Secure Boot is on and an NVIDIA or AMD GPU has no driver, or neither nvidia nor amdgpu.
+
+    Secure Boot may be the reason.
+    """
     drivers = {device.driver for device in _pci(host, Vendor.NVIDIA, Vendor.AMD)}
     if drivers - {"nvidia", "amdgpu"} and host.read(SECURE_BOOT).text.endswith("\x01"):
         text = _("Secure Boot is on: an unsigned driver module cannot load, which may be why the GPU has no driver.")
@@ -153,17 +156,20 @@ DEVICE = "/dev/dxg"
 
 
 def wsl(host: Host, notes: Notes) -> None:
-    """Note the GPUs that Windows shares with WSL, and what keeps WSL from using them."""
+    """In WSL, record the GPUs that Windows shares with it, and warnings of what keeps WSL from using them.
+
+    They are read from Windows' registry by reg.exe; if that cannot be started, or none is shared, a finding says so.
+    """
     kernel = kernel_release(host)
     if "microsoft" not in kernel.lower():
         return
     shared = host.link(DEVICE).status != "missing"
     if not shared:
-        notes.looked("gpus", DEVICE, "missing: Windows shares no GPU")
+        notes.record_evidence("gpus", DEVICE, "missing: Windows shares no GPU")
     asked = bool(host.which("reg.exe"))
-    too_old = asked and _windows_too_old(host, notes)
+    too_old = asked and _note_windows(host, notes)
     if not too_old:  # else that is the cause of all the rest
-        _check_version(host, kernel, notes, shared=shared)
+        _warn_of_wsl(host, kernel, notes, shared=shared)
         if host.link("/sys/module/nvidia") or host.link("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"):
             text = _("A Linux NVIDIA driver is installed inside WSL; it hides the one that Windows provides.")
             fix = _("Remove it; WSL needs only the Windows driver.")
@@ -173,7 +179,9 @@ def wsl(host: Host, notes: Notes) -> None:
         notes.inform("could-not-look", text)
         return
     for index in range(_MOST_ADAPTERS):
-        found = windows.adapter(windows.reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text))
+        found = windows.read_adapter(
+            windows.read_reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text)
+        )
         if found is None:  # the entries are numbered without gaps
             return
         # Microsoft's own adapter has no PCI id.
@@ -183,13 +191,13 @@ def wsl(host: Host, notes: Notes) -> None:
         note_adapter(found.gpu, REGISTRY, notes, reason=reason)
 
 
-def _windows_too_old(host: Host, notes: Notes) -> bool:
-    """Note the Windows around this WSL; return whether it is too old to share its GPU."""
-    values = windows.reg_query(host.run("reg.exe", "query", VERSION).text)
+def _note_windows(host: Host, notes: Notes) -> bool:
+    """Record the Windows around this WSL as evidence; return whether it is too old to share its GPU, and warn if so."""
+    values = windows.read_reg_query(host.run("reg.exe", "query", VERSION).text)
     name, build = windows.windows_name(values), str(values.get("CurrentBuild", ""))
     if name is None:
         return False
-    notes.looked("wsl", REGISTRY, name)
+    notes.record_evidence("wsl", REGISTRY, name)
     too_old = int(build) < FIRST_WITH_GPU
     if too_old:
         text = _("{windows} around this WSL is too old to share its GPU; version 21H2 (build 19044) is the first.")
@@ -197,8 +205,8 @@ def _windows_too_old(host: Host, notes: Notes) -> bool:
     return too_old
 
 
-def _check_version(host: Host, kernel: str, notes: Notes, *, shared: bool) -> None:
-    """Note what this version of WSL lacks to use a GPU."""
+def _warn_of_wsl(host: Host, kernel: str, notes: Notes, *, shared: bool) -> None:
+    """Record a warning if this is WSL 1, else if it has no GPU device, else if it lacks Windows' GPU libraries."""
     if "Microsoft" in kernel and "WSL2" not in kernel:  # WSL 1 names itself 4.4.0-19041-Microsoft
         text = _("This is WSL 1, which has no access to GPUs.")
         notes.warn("wsl-host-too-old", text, _("Convert the distribution to WSL 2."), "wsl --set-version <name> 2")
@@ -215,51 +223,59 @@ NODES = "/sys/class/kfd/kfd/topology/nodes"
 
 
 def _amd_on_bus(host: Host) -> list[linux.PciDevice]:
-    """Return the AMD devices on the PCI bus, but those that the old driver `radeon` serves."""
+    """Return the AMD devices on the PCI bus, except those with the old driver `radeon`."""
     return [device for device in _pci(host, Vendor.AMD) if device.driver != "radeon"]
 
 
 def amd_gpus(host: Host, notes: Notes) -> None:
-    """Note each AMD GPU's gfx target and memory."""
+    """Record each AMD GPU that the kernel lists in KFD, with its gfx target, and the memory of each on PCI."""
     for node in sorted(host.names(NODES).text.split(), key=lambda name: (len(name), name)):
         folder = f"{NODES}/{node}"
-        agent = amd.kfd_node(host.read(f"{folder}/properties").text, host.read(f"{folder}/mem_banks/0/properties").text)
+        agent = amd.read_kfd_node(
+            host.read(f"{folder}/properties").text, host.read(f"{folder}/mem_banks/0/properties").text
+        )
         if agent:
-            notes.devices([agent], folder)
+            notes.record_devices([agent], folder)
     for device in _amd_on_bus(host):
         path = f"/sys/bus/pci/devices/{device.bus}/mem_info_vram_total"
         size = host.read(path).text.strip()
         if size.isdigit():
-            notes.gpu(Gpu(vendor=Vendor.AMD, vram_gb=round(int(size) / 2**30, 1)), path, bus=device.bus)
+            notes.record_gpu(Gpu(vendor=Vendor.AMD, vram_gb=round(int(size) / 2**30, 1)), path, bus=device.bus)
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Note the installed ROCm; ask its tools where the kernel reports no gfx target: in WSL, in some containers."""
+    """Record the version of the installed ROCm, and whether rocminfo is there; do nothing without an AMD GPU or WSL.
+
+    In WSL, and in containers without the kernel's list of compute nodes, rocminfo, or else amd-smi, is asked for GPUs.
+    """
     wsl = bool(host.link("/dev/dxg"))
     if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
         return
     version = "/opt/rocm/.info/version"
-    notes.fact("rocm_version", amd.rocm_release(host.read(version).text), version)
+    notes.record_fact("rocm_version", amd.read_rocm_release(host.read(version).text), version)
     tool = bool(host.which("rocminfo") or host.link("/opt/rocm/bin/rocminfo"))
-    notes.fact("rocm_tools", tool, "PATH")
+    notes.record_fact("rocm_tools", tool, "PATH")
     if not wsl and host.names(NODES):
         return
     report = None
     if tool:
-        report = amd.rocminfo(notes.text_of("rocminfo", host.run("rocminfo")))
-        notes.devices(report.devices if report else (), "rocminfo")
+        report = amd.read_rocminfo(notes.read_answer("rocminfo", host.run("rocminfo")))
+        notes.record_devices(report.devices if report else (), "rocminfo")
     if not (report and report.devices) and host.which("amd-smi"):
         answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
-        notes.devices(amd.amd_smi(notes.text_of("amd-smi", answer)) or (), "amd-smi")
+        notes.record_devices(amd.read_amd_smi(notes.read_answer("amd-smi", answer)) or (), "amd-smi")
 
 
 def amd_access(host: Host, notes: Notes) -> None:
-    """Record what prevents this user from using an AMD GPU: /dev/kfd is missing, or it or a render node is denied."""
+    """Record a warning of what prevents this user from using an AMD GPU, if anything.
+
+    That is: /dev/kfd is missing, or it or a render node is denied.
+    """
     if not _amd_on_bus(host):
         return
     kfd = host.access("/dev/kfd")
     if kfd.status == "missing":
-        _note_missing_kfd(host, notes)
+        _warn_of_missing_kfd(host, notes)
         return
     nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
     denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
@@ -270,8 +286,8 @@ def amd_access(host: Host, notes: Notes) -> None:
         notes.warn("kfd-permission", text, fix, "sudo usermod -aG render,video $USER", evidence=groups)
 
 
-def _note_missing_kfd(host: Host, notes: Notes) -> None:
-    """Note why /dev/kfd is missing: this container was not given it, or the kernel's driver is not loaded."""
+def _warn_of_missing_kfd(host: Host, notes: Notes) -> None:
+    """Record a warning of why /dev/kfd is missing: not given to this container, or the driver is not loaded."""
     if any(host.link(path) for path in CONTAINER_FILES):
         notes.warn(
             "container-gpu-device-missing",

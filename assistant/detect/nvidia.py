@@ -14,40 +14,45 @@ _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.s
 
 
 def nvidia_gpus(host: Host, notes: Notes) -> None:
-    """Note the driver and each GPU; where the driver does not answer, note what state it is in."""
-    drivers = {device.driver for device in linux.pci_devices(host.ask("pci").text) if device.vendor is Vendor.NVIDIA}
+    """Record the driver and each GPU by NVML, else by nvidia-smi; if neither answers, record the driver's state.
+
+    Do nothing without a sign of NVIDIA's hardware or driver.
+    """
+    drivers = {
+        device.driver for device in linux.read_pci_devices(host.ask("pci").text) if device.vendor is Vendor.NVIDIA
+    }
     if not drivers and not any(host.link(path) for path in _SIGNS):
         return
-    if _library(host, notes):
+    if _ask_nvml(host, notes):
         return
-    notes.fact("nvidia_driver", nvidia.driver_version(host.read(PROC).text), PROC)
-    notes.fact("nvidia_driver", host.read(MODULE).text.strip() or None, MODULE)
-    if not _tool(host, notes):
-        state = _state(host, drivers, loaded="nvidia_driver" in notes.facts)
-        notes.fact("nvidia_driver_state", state, "/sys/bus/pci/devices")
+    notes.record_fact("nvidia_driver", nvidia.read_driver_version(host.read(PROC).text), PROC)
+    notes.record_fact("nvidia_driver", host.read(MODULE).text.strip() or None, MODULE)
+    if not _ask_nvidia_smi(host, notes):
+        state = _driver_state(host, drivers, loaded="nvidia_driver" in notes.facts)
+        notes.record_fact("nvidia_driver_state", state, "/sys/bus/pci/devices")
 
 
 def nvidia_gpus_on_windows(host: Host, notes: Notes) -> None:
-    """Note the driver and each GPU where NVIDIA's library is there; it comes with the driver."""
-    if host.link(r"C:\Windows\System32\nvml.dll").status != "missing" and not _library(host, notes):
-        _tool(host, notes)
+    """Record the driver and each GPU by NVML, else by nvidia-smi; do nothing without NVML, which the driver brings."""
+    if host.link(r"C:\Windows\System32\nvml.dll").status != "missing" and not _ask_nvml(host, notes):
+        _ask_nvidia_smi(host, notes)
 
 
-def _library(host: Host, notes: Notes) -> bool:
-    """Ask NVML; return whether it knew a device."""
+def _ask_nvml(host: Host, notes: Notes) -> bool:
+    """Record the driver and the GPUs that NVML reports; return whether it reported any, a Jetson's skipped one too."""
     answer = host.facts("nvml")
     devices = answer.get("devices")
     if not isinstance(devices, list):
         return False
-    notes.fact("nvidia_driver", answer.get("driver"), "NVML")
-    notes.fact("cuda_driver_api", answer.get("cuda"), "NVML")
+    notes.record_fact("nvidia_driver", answer.get("driver"), "NVML")
+    notes.record_fact("cuda_driver_api", answer.get("cuda"), "NVML")
     for device in devices:
         if "nvgpu" in str(device.get("name")):  # a Jetson's own GPU, which its board describes better
             continue
         memory = device.get("memory")
         texts = {name: str(device[name]) for name in ("name", "pci_id", "compute_capability") if device.get(name)}
         vram = round(memory / 2**30, 1) if isinstance(memory, int) and memory else None
-        notes.gpu(
+        notes.record_gpu(
             Gpu(vendor=Vendor.NVIDIA, vram_gb=vram, **texts),  # type: ignore[arg-type]  # the three fields are texts
             "NVML",
             bus=bus_address(str(device.get("bus"))),
@@ -55,27 +60,31 @@ def _library(host: Host, notes: Notes) -> bool:
     return bool(devices)
 
 
-def _tool(host: Host, notes: Notes) -> bool:
-    """Ask nvidia-smi, whose complaint is kept when it has one; return whether it said anything of use."""
+def _ask_nvidia_smi(host: Host, notes: Notes) -> bool:
+    """Record what nvidia-smi reports, or its error message; return whether it gave either."""
     answer = host.run("nvidia-smi")
     if answer.status == "missing":
         answer = host.run("/usr/lib/wsl/lib/nvidia-smi")
-    report = nvidia.smi_table(answer.text)
+    report = nvidia.read_smi_table(answer.text)
     if report:
         for name, value in report.facts.items():
-            notes.fact(name, value, "nvidia-smi")
-        notes.devices(report.devices, "nvidia-smi")
-    complaint = nvidia.smi_complaint(answer.text)
+            notes.record_fact(name, value, "nvidia-smi")
+        notes.record_devices(report.devices, "nvidia-smi")
+    complaint = nvidia.find_smi_complaint(answer.text)
     if complaint:
-        notes.fact("nvidia_driver_state", complaint, "nvidia-smi")
-        notes.fact("nvidia_smi_output", answer.text.strip(), "nvidia-smi")
+        notes.record_fact("nvidia_driver_state", complaint, "nvidia-smi")
+        notes.record_fact("nvidia_smi_output", answer.text.strip(), "nvidia-smi")
     else:
-        notes.text_of("nvidia-smi", answer)
+        notes.read_answer("nvidia-smi", answer)
     return report is not None or complaint is not None
 
 
-def _state(host: Host, drivers: set[str | None], *, loaded: bool) -> str | None:
-    """Name why NVIDIA's driver does not answer: another has the GPU, none has, or this container was not given it."""
+def _driver_state(host: Host, drivers: set[str | None], *, loaded: bool) -> str | None:
+    """Return why NVIDIA's driver does not answer, by the kernel drivers of its devices and whether it is `loaded`.
+
+    "nouveau", "vfio": that driver has the GPU. "not-passed-in": the driver is loaded, but this container has no device
+    node. "failed": it is loaded, with one. "missing": it is not loaded. None: no device is known, and it is not loaded.
+    """
     if drivers & {"nouveau", "nova_core"}:
         return "nouveau"
     if "vfio-pci" in drivers:

@@ -89,7 +89,7 @@ _OF_GPU = (
 
 
 def facts_to_set(machine: Machine) -> Iterator[Fact]:
-    """Yield the facts that people set by hand, those of each GPU too; without any GPU, those of one to be added."""
+    """Yield the facts that people set by hand: the machine's, then each GPU's; without a GPU, those of `gpus[0]`."""
     yield from _MACHINE
     for number, gpu in enumerate(machine.gpus or (None,)):
         for fact in _OF_GPU:
@@ -98,7 +98,10 @@ def facts_to_set(machine: Machine) -> Iterator[Fact]:
 
 
 def check_fact(name: str, value: str) -> None:
-    """Raise `BadInput` for a fact that nobody knows, or a value that does not fit it; "", for unknown, fits any."""
+    """Raise `BadInput` for a fact that does not exist, or a value that does not fit it; "", for unknown, fits any.
+
+    Any `env.NAME` and `packages.NAME` exists.
+    """
     group, _dot, key = name.partition(".")
     if key and group in _GROUPS:
         return
@@ -121,7 +124,8 @@ def check_fact(name: str, value: str) -> None:
 def override_facts(detection: Detection, overrides: Mapping[str, str]) -> Detection:
     """Return a detection with facts set by name: `nvidia_driver`, `gpus[0].gfx` or `gpus.0.gfx`, `env.NAME`, and so on.
 
-    "" makes a fact unknown. Raises `BadInput` for a fact that does not exist or a value that does not fit it.
+    "" makes a fact unknown, a value of `env` or `packages` empty; the number after the last GPU's adds one. The
+    evidence says "you". Raises `BadInput` for a fact or a GPU that does not exist, and for a value that does not fit.
     """
     if not overrides:
         return detection

@@ -10,21 +10,21 @@ import msgspec
 from msgspec.structs import replace
 
 from assistant.detect.common import Notes, note_adapter
-from assistant.detect.run import united
+from assistant.detect.run import unite_notes
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine, Vendor
 from assistant.model.record import from_json
-from assistant.parsers.amd import rocm_smi, rocminfo
-from assistant.parsers.apple import system_profiler
+from assistant.parsers.amd import read_rocm_smi, read_rocminfo
+from assistant.parsers.apple import read_system_profiler
 from assistant.parsers.cards import Reading
-from assistant.parsers.collect_env import collect_env
+from assistant.parsers.collect_env import read_collect_env
 from assistant.parsers.decode import decode_entities, remove_colours
-from assistant.parsers.linux import lspci
-from assistant.parsers.mentioned import mentioned, read_mentioned_rocm
-from assistant.parsers.nvidia import nvidia_smi, smi_list, smi_query
-from assistant.parsers.windows import dxdiag
+from assistant.parsers.linux import read_lspci
+from assistant.parsers.mentioned import read_mentioned, read_mentioned_rocm
+from assistant.parsers.nvidia import read_nvidia_smi, read_smi_list, read_smi_query
+from assistant.parsers.windows import read_dxdiag
 
 OWN = "assistant detect --json"
 _WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
@@ -34,8 +34,8 @@ _BRIEF = 2 * 10**5  # characters (chosen): what is said in passing further down 
 def read_report(text: str) -> Detection:
     """Return one machine from all reports in a text; findings say what was read and what stays unknown.
 
-    The output of `assistant detect --json` counts alone; else what prose mentions fills what no report has. Raises
-    `BadInput` if nothing of a machine can be read.
+    If the text has the output of `assistant detect --json`, nothing else is read; else what prose mentions fills what
+    no report has. Raises `BadInput` without any report if prose says too little, such as a driver alone.
     """
     if own := _read_own_json(text):
         return _add_summary(Detection(machine=own), [OWN])
@@ -52,11 +52,11 @@ def read_report(text: str) -> Detection:
             _("No known report was found in the text."),
             hint=_("Paste the output of: {tools}.", tools=(*READERS, OWN)),
         )
-    return _add_summary(united([notes]), read or said)
+    return _add_summary(unite_notes([notes]), read or said)
 
 
 def _read_own_json(text: str) -> Machine | None:
-    """Return the machine that `assistant detect --json` printed into a text; None for any other text."""
+    """Return the machine in a text with the output of `assistant detect --json`; None for other texts, or no facts."""
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or not re.match(r'\{\s*"(?:schema|os|machine|gpus)"', text[start : start + 200]):
         return None
@@ -83,16 +83,20 @@ def _add_summary(found: Detection, read: Iterable[str]) -> Detection:
 
 
 def _infer_facts(notes: Notes) -> None:
-    """Record what other facts imply: the system, by NVIDIA's driver or an Apple GPU; no WSL; ROCm, by torch's tag."""
+    """Record, unless known, what other facts imply: the system, that this is not WSL, and the version of ROCm.
+
+    The system is Linux by an NVIDIA driver with three numbers, macOS by an Apple GPU. Windows and macOS are not WSL.
+    torch's tag names the ROCm.
+    """
     parts = str(notes.facts.get("nvidia_driver", "")).count(".")
-    notes.fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
+    notes.record_fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
     apple = any(seen.gpu.vendor is Vendor.APPLE for seen in notes.gpus)
-    notes.fact("os", "macos" if apple else None, "gpus")
-    notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
+    notes.record_fact("os", "macos" if apple else None, "gpus")
+    notes.record_fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
     torch = packages.get("torch", "") if isinstance(packages, dict) else ""
     local = re.search(r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", torch)
-    notes.fact("rocm_version", local[1] if local else None, "torch")
+    notes.record_fact("rocm_version", local[1] if local else None, "torch")
 
 
 _MARKS = {0xA0: " ", 0xFF1A: ":", 0xFF08: "(", 0xFF09: ")", 0xFF0C: ","}  # of web pages and Chinese keyboards
@@ -116,15 +120,15 @@ def _dedent(text: str) -> str:
 
 
 READERS: dict[str, Callable[[str], Reading | None]] = {
-    "python -m torch.utils.collect_env": collect_env,
-    "nvidia-smi": nvidia_smi,
-    "nvidia-smi -q": smi_query,
-    "nvidia-smi -L": smi_list,
-    "rocminfo": rocminfo,
-    "rocm-smi": rocm_smi,
-    "dxdiag": dxdiag,
-    "system_profiler": system_profiler,
-    "lspci -nn": lspci,
+    "python -m torch.utils.collect_env": read_collect_env,
+    "nvidia-smi": read_nvidia_smi,
+    "nvidia-smi -q": read_smi_query,
+    "nvidia-smi -L": read_smi_list,
+    "rocminfo": read_rocminfo,
+    "rocm-smi": read_rocm_smi,
+    "dxdiag": read_dxdiag,
+    "system_profiler": read_system_profiler,
+    "lspci -nn": read_lspci,
 }
 # Of one GPU these say less than the reports behind them, and may be a part of those.
 _REPEATED = {
@@ -134,7 +138,11 @@ _REPEATED = {
 
 
 def _note_reports(text: str, notes: Notes) -> list[str]:
-    """Record the facts and GPUs of the reports in a text; return the names of the tools that printed them."""
+    """Record the facts and GPUs of the reports in a text; return the names of the tools whose reports were read.
+
+    A report that says less of the same GPUs than one read before is skipped. nvidia-smi's error is not recorded if a
+    driver is known, unless the tool was missing or saw no device.
+    """
     read = []
     for name, reader in READERS.items():
         reading = reader(text)
@@ -144,11 +152,11 @@ def _note_reports(text: str, notes: Notes) -> list[str]:
         works = name == "nvidia-smi" and "nvidia_driver" in notes.facts and not reading.absence
         for fact, value in reading.facts.items():
             if not (works and fact == "nvidia_driver_state"):  # what some line of a log complains of
-                notes.fact(fact, value, name)
+                notes.record_fact(fact, value, name)
         for device in reading.devices:
             note_adapter(device.gpu, name, notes, bus=device.bus)
         if reading.absence:
-            notes.looked("gpus", name, reading.absence)
+            notes.record_evidence("gpus", name, reading.absence)
     return read
 
 
@@ -156,19 +164,19 @@ _SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
 
 
 def note_mentioned(text: str, notes: Notes) -> set[str]:
-    """Record what a text mentions in a prompt, a path or prose; return the names of these facts.
+    """Record what a text mentions in a prompt, a path or prose; return the names of these facts, known before or not.
 
-    GPUs are recorded only if no report gave any.
+    GPUs are recorded only if no report gave any with a name or a PCI id.
     """
-    said = mentioned(text.lower())
+    said = read_mentioned(text.lower())
     found = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
     if rocm := read_mentioned_rocm(text.lower()):
         found["rocm_version"] = rocm
     for name, value in found.items():
-        notes.fact(name, value, "text")
+        notes.record_fact(name, value, "text")
     if any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus):
         return set(found)
     for gpu in said.gpus:
         at = text.lower().find(gpu.name or "")
-        notes.gpu(replace(gpu, name=text[at : at + len(gpu.name or "")]), "text")
+        notes.record_gpu(replace(gpu, name=text[at : at + len(gpu.name or "")]), "text")
     return {*found, "gpus"} if said.gpus else set(found)

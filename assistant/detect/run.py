@@ -67,7 +67,7 @@ def detect(
     """Look at a machine and return its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
 
     `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one.
-    Without `judging`, what is no fact is not looked for.
+    Without `judging`, probes that bring findings alone are not run.
     """
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
     try:
@@ -75,12 +75,15 @@ def detect(
     except Exception:  # noqa: BLE001 - an answer in no known form names no system; the probe that reads it says so
         system = ""
     probes = tuple(probe for probe in (*COMMON, *PROBES.get(system, ())) if judging or probe not in JUDGING)
-    return override_facts(united(_all_notes(asked, probes, limit)), overrides or {})
+    return override_facts(unite_notes(_run_probes(asked, probes, limit)), overrides or {})
 
 
-def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
-    """Run every probe in a thread of its own; one that is late is left behind with a finding in its place."""
-    work = partial(_noted, host=host)
+def _run_probes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
+    """Yield the notes of each probe, in their order, after all have run; a finding for one that is too late.
+
+    Each has its own thread, but for a recording, which is asked in this one without a limit.
+    """
+    work = partial(_run_probe, host=host)
     found = {probe: work(probe) for probe in probes} if host.replayed else run_within(work, probes, limit)
     for probe in probes:
         if probe not in found:
@@ -90,8 +93,8 @@ def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[
         yield found[probe]
 
 
-def _noted(probe: Probe, host: Host) -> Notes:
-    """Return what a probe notes; where it fails, that is a finding."""
+def _run_probe(probe: Probe, host: Host) -> Notes:
+    """Return what a probe notes; if it fails, only a finding that says so is added."""
     notes = Notes()
     try:
         probe(host, notes)
@@ -101,8 +104,11 @@ def _noted(probe: Probe, host: Host) -> Notes:
     return notes
 
 
-def united(all_notes: Iterable[Notes]) -> Detection:
-    """Join the notes in the order of the probes, so that the answer does not depend on which came first."""
+def unite_notes(all_notes: Iterable[Notes]) -> Detection:
+    """Return the machine and the findings that notes of several probes make; of a fact, the first value counts.
+
+    GPUs are merged. The order of the notes decides, so that the answer does not depend on which came first.
+    """
     together, seen = Notes(), list[Sighting]()
     for notes in all_notes:
         seen += notes.gpus

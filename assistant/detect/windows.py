@@ -21,36 +21,36 @@ _RUNTIME = "msvcp140.dll"  # python.org's Pythons bring vcruntime140.dll, but no
 _RUNTIMES = r"HKLM\SOFTWARE\Microsoft\VisualStudio\14.0\VC\Runtimes"
 
 
-def _values(host: Host, key: str) -> dict[str, object]:
+def _registry_values(host: Host, key: str) -> dict[str, object]:
     values = host.facts("registry", key).get("values")
     return values if isinstance(values, dict) else {}
 
 
-def _entries(host: Host, key: str) -> list[dict[str, object]]:
-    """Return the values of a class key's numbered entries (0000, 0001, …)."""
+def _registry_entries(host: Host, key: str) -> list[dict[str, object]]:
+    """Return the values of a class key's numbered entries (0000, 0001, …), sorted."""
     keys = host.facts("registry", key).get("keys")
     return [keys[name] for name in sorted(keys) if name.isdigit()] if isinstance(keys, dict) else []
 
 
 def release(host: Host, notes: Notes) -> None:
-    """Note Windows' release and build, and a Python that Windows emulates on an Arm processor."""
-    notes.fact("os_version", windows.windows_name(_values(host, VERSION)), REGISTRY)
-    notes.text_of(REGISTRY, host.registry(VERSION))
+    """Record Windows' release and build; a finding if Windows emulates this Python on an Arm processor."""
+    notes.record_fact("os_version", windows.windows_name(_registry_values(host, VERSION)), REGISTRY)
+    notes.read_answer(REGISTRY, host.registry(VERSION))
     build = str(host.facts("platform").get("build", ""))
-    native = str(_values(host, _SESSION).get("PROCESSOR_ARCHITECTURE", ""))
+    native = str(_registry_values(host, _SESSION).get("PROCESSOR_ARCHITECTURE", ""))
     if native == "ARM64" and "(AMD64)" in build:
         text = _("The processor is Arm, but this Python is built for x64 and runs emulated.")
         notes.warn("python-emulated", text, _("Use a Python built for Arm64."), severity=Severity.INFO)
 
 
 def memory(host: Host, notes: Notes) -> None:
-    """Note the memory of the computer."""
+    """Record the memory of the computer in GiB."""
     total = host.facts("memory").get("total")
-    notes.fact("memory_gb", round(total / 2**30, 1) if isinstance(total, int) else None, "system")
+    notes.record_fact("memory_gb", round(total / 2**30, 1) if isinstance(total, int) else None, "system")
 
 
 def _hardware_adapters(host: Host) -> list[dict[str, object]] | None:
-    """Return DXGI's hardware adapters; None when DXGI could not be asked."""
+    """Return DXGI's adapters that are neither software nor remote; None if DXGI could not be asked."""
     adapters = host.facts("dxgi").get("adapters")
     if not isinstance(adapters, list):
         return None
@@ -58,13 +58,16 @@ def _hardware_adapters(host: Host) -> list[dict[str, object]] | None:
 
 
 def adapters(host: Host, notes: Notes) -> None:
-    """Note each display adapter of the registry that is present; DXGI tells which entries are of cards long gone."""
+    """Record each display adapter of the registry that is present as a GPU; findings for others, and for old drivers.
+
+    DXGI tells which entries are of cards no longer there.
+    """
     answer, present = host.registry(DISPLAY), _hardware_adapters(host)
     there = {adapter.get("pci_id") for adapter in present or ()}
-    notes.text_of(REGISTRY, answer)
-    entries = [found for found in map(windows.adapter, _entries(host, DISPLAY)) if found]
+    notes.read_answer(REGISTRY, answer)
+    entries = [found for found in map(windows.read_adapter, _registry_entries(host, DISPLAY)) if found]
     if answer and not entries:
-        notes.looked("gpus", REGISTRY, "no display adapter")
+        notes.record_evidence("gpus", REGISTRY, "no display adapter")
     for found in entries:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
         gone = bool(pci_id) and present is not None and pci_id not in there
@@ -84,7 +87,7 @@ _OWN_MEMORY = 2**29
 
 
 def direct3d(host: Host, notes: Notes) -> None:
-    """Note memory and Direct3D 12 level of each adapter that is present, and DirectML's own version."""
+    """Record the GPUs that DXGI lists, with their own memory; findings if Direct3D 12 or DirectML.dll is missing."""
     for adapter in _hardware_adapters(host) or ():
         pci_id = str(adapter.get("pci_id"))
         if reason_not_a_gpu(pci_id, name=str(adapter.get("name", ""))):
@@ -92,20 +95,20 @@ def direct3d(host: Host, notes: Notes) -> None:
         size = adapter.get("memory")
         vram = round(size / 2**30, 1) if isinstance(size, int) and size > _OWN_MEMORY else None
         gpu = Gpu(vendor=vendor_of(pci_id), name=str(adapter["name"]), pci_id=pci_id, vram_gb=vram)
-        notes.gpu(gpu, "DXGI")
+        notes.record_gpu(gpu, "DXGI")
         if adapter.get("d3d12") is None:
             text = _("{name} does not support Direct3D 12, which DirectML needs.", name=adapter["name"])
             notes.warn("no-direct3d-12", text, _("Update its driver."))
     library = host.ask("file_version", r"%SystemRoot%\System32\DirectML.dll")
     if library:
-        notes.looked("os_version", "DirectML.dll", library.text)
+        notes.record_evidence("os_version", "DirectML.dll", library.text)
     elif library.status == "missing":
         text = _("Windows has no DirectML.dll of its own; packages that bring theirs still work.")
         notes.inform("directml-dll-missing", text)
 
 
 def runtimes(host: Host, notes: Notes) -> None:
-    """Note whether Microsoft's Visual C++ runtime, which PyTorch's libraries load, is missing."""
+    """Record a warning if Microsoft's Visual C++ runtime, which PyTorch's libraries load, is missing."""
     keys = host.facts("registry", _RUNTIMES).get("keys")
     installed = isinstance(keys, dict) and any(
         isinstance(entry, dict) and entry.get("Installed") for entry in keys.values()
@@ -121,8 +124,8 @@ def runtimes(host: Host, notes: Notes) -> None:
 
 
 def npus(host: Host, notes: Notes) -> None:
-    """List neural processors (NPUs), which are no GPUs."""
-    for entry in _entries(host, _NPUS):
+    """Record a finding for each neural processor (NPU), which is no GPU."""
+    for entry in _registry_entries(host, _NPUS):
         if entry.get("DriverDesc"):
             name = entry["DriverDesc"]
             notes.inform("npu-present", _("{name} is a neural processor; PyTorch's wheels do not drive it.", name=name))

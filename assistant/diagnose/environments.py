@@ -20,7 +20,7 @@ from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
-from assistant.model.shell import run_by_both_shells
+from assistant.model.shell import rewrite_for_both_shells
 
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
 # set to a mirror, goes before --index-url.
@@ -240,7 +240,7 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter, tool))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter, tool))
     if "\\" in interpreter.python:
-        commands, check = tuple(map(run_by_both_shells, commands)), tuple(map(run_by_both_shells, check))
+        commands, check = tuple(map(rewrite_for_both_shells, commands)), tuple(map(rewrite_for_both_shells, check))
     if tool and tool.sync and any(line.startswith(_adding(tool)) for line in commands):  # it exchanges what is there
         commands = tuple(line for line in commands if "pip uninstall" not in line)
     if not any(map(_CHANGES.search, commands)) and commands == remedy.commands:

@@ -13,7 +13,7 @@ from assistant.diagnose.rules import literals, load_rules, plain_table
 from assistant.diagnose.words import Prose, written_by_person
 from assistant.model.machine import Machine
 from assistant.parsers.decode import decode_entities, normalize_text, text_pieces
-from assistant.parsers.mentioned import mentioned
+from assistant.parsers.mentioned import read_mentioned
 
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
 MESSAGES = "localized_messages.toml"  # other wordings and languages, by the message that rules know
@@ -45,7 +45,7 @@ class Log:
     @cached_property
     def facts(self) -> Machine:
         """The facts of the machine that the log mentions; what it does not mention is unknown."""
-        return mentioned(self.text)
+        return read_mentioned(self.text)
 
     @cached_property
     def written(self) -> list[bool]:

@@ -49,7 +49,7 @@ _VERSION = re.compile(VERSION_PATTERN, re.VERBOSE | re.IGNORECASE | re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-_Judged = tuple[str, str, bool, Text]  # where a text is, the text, whether it may be there, and why it may not
+_Checked = tuple[str, str, bool, Text]  # where a text is, the text, whether it may be there, and why it may not
 
 
 def check_values(file: str, config: Config) -> None:
@@ -68,8 +68,11 @@ def check_values(file: str, config: Config) -> None:
             )
 
 
-def _check_names(config: Config) -> Iterator[_Judged]:
-    """Judge the names in a configuration; of paths one folder's name, and an interpreter inside of it, are fine."""
+def _check_names(config: Config) -> Iterator[_Checked]:
+    """Yield for each name in a configuration its place, the name, whether it may be there, and why it may not.
+
+    A path may be one folder's plain name, an interpreter lie within it; the name in the launcher has to be empty.
+    """
     plan, environment, folder = config.plan, config.environment, config.environment.path
     forms: tuple[tuple[str, re.Pattern[str], Iterable[str]], ...] = (
         ("plan.variant", _VARIANT, (plan.variant,)),
@@ -92,8 +95,8 @@ def _check_names(config: Config) -> Iterator[_Judged]:
     yield "environment.python", environment.python, inside, _("it leads out of the environment")
 
 
-def _check_packages(config: Config) -> Iterator[_Judged]:
-    """Judge what is said of packages: versions, names, hashes, and requirements that name no address of their own."""
+def _check_packages(config: Config) -> Iterator[_Checked]:
+    """Yield likewise what is said of packages: versions, names, hashes, and requirements, which may hold no address."""
     packages, plan = config.environment.packages, config.plan
     versions = {f"environment.packages.{name}": version for name, version in packages.items()}
     for place, text in {"plan.torch": plan.torch, **versions}.items():
@@ -112,8 +115,8 @@ def _check_packages(config: Config) -> Iterator[_Judged]:
             yield f"plan.{place}", line, need is not None and not need.url, why
 
 
-def _check_sources(plan: Plan) -> Iterator[_Judged]:
-    """Judge a plan's variables, and its addresses of packages: whether those are trusted is asked before their use."""
+def _check_sources(plan: Plan) -> Iterator[_Checked]:
+    """Yield likewise a plan's variables and addresses; whether the latter are trusted is asked before their use."""
     indexes = () if plan.index_url is None else (plan.index_url,)
     for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
         for url in urls:
@@ -154,7 +157,7 @@ class Config(Record, frozen=True, omit_defaults=False):
 
 
 def config_text(setup: Setup) -> str:
-    """Write the setup as TOML, without the folders of wheels that only this machine has."""
+    """Return the setup as the text of an `assistant.toml`, without paths and folders of wheels on this machine."""
     pages = tuple(place for place in setup.plan.links if "://" in place)
     named = {"assistant": setup.version, "python": setup.report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
@@ -174,10 +177,10 @@ def config_text(setup: Setup) -> str:
 
 
 def read_config(text: str, file: str = NAME) -> Config:
-    """Decode an `assistant.toml` strictly, as data that anybody may have written; `file` is its name in refusals.
+    """Return the setup in the text of an `assistant.toml`, decoded strictly, as anybody may have written it.
 
-    Raises `BadInput` naming the place at fault: broken or cut TOML, another schema, an unknown key, a wrong type, a
-    value that is not of the plain form that the assistant writes.
+    `file` is its name in refusals. Raises `BadInput` naming the place at fault: broken or cut TOML, another schema, an
+    unknown key, a wrong type, a value that is not of the plain form that the assistant writes.
     """
     plain = _toml(text, file)
     schema = plain.get("schema")
@@ -212,7 +215,7 @@ def read_config(text: str, file: str = NAME) -> Config:
 
 
 def _toml(text: str, file: str) -> dict[str, object]:
-    """Parse TOML; raise `BadInput` naming `file` for anything else."""
+    """Return a text of TOML as a mapping; raise `BadInput` naming `file` and the reason if it is none."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -224,7 +227,7 @@ def _toml(text: str, file: str) -> dict[str, object]:
 
 
 def _drop_none(value: object) -> object:
-    """Return a value without keys that are None: TOML has no null, and None is the default of every such field."""
+    """Return a value without keys that are None, at any depth: TOML has no null, and None is their default."""
     if isinstance(value, dict):
         return {key: _drop_none(part) for key, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
@@ -269,7 +272,7 @@ class Drift(Record, frozen=True, omit_defaults=False):
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
-    """Compare drivers, system and GPUs; what was unknown of the system then is not compared."""
+    """Return the differences in drivers, system and GPUs; what was unknown of the system then is not compared."""
     drivers = {
         "NVIDIA": (was.nvidia_driver, now.nvidia_driver),
         "CUDA": (was.cuda_driver_api, now.cuda_driver_api),
@@ -286,7 +289,7 @@ def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
 
 
 def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
-    """Return the differences between what two plans install."""
+    """Return the differences between two plans in backend, variant, torch, Python, index and variables."""
     facts = {
         "backend": (was.backend.value, now.backend.value),
         "variant": (was.variant, now.variant),
@@ -300,9 +303,10 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
 def package_drift(
     was: Mapping[str, str], now: Mapping[str, str], hashes: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 ) -> tuple[Drift, ...]:
-    """Compare versions by package name, and the SHA-256 of packages' files, then and now, where both are known.
+    """Return the differences in packages' versions and, where both are known, in the SHA-256 of their files.
 
-    pip is left out: it is a tool that users update as they please, and no part of a setup.
+    `hashes` are those then and now, by package. pip is left out: it is a tool that users update as they please, and no
+    part of a setup.
     """
     versions = {name: pair for name, pair in _pair_by_name(was, now).items() if name != "pip"}
     digests = {name: (a[:_DIGITS], b[:_DIGITS]) for name, (a, b) in _pair_by_name(*hashes).items() if a and b}
@@ -310,7 +314,10 @@ def package_drift(
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
-    """Compare device, Python, and the checks that passed then and do not now; others are not compared."""
+    """Return the differences in device and Python, and the checks that were right then and are not now.
+
+    A check that did not run both times is not compared, nor is a Python that is not known of both.
+    """
     ran = {check.key: check.status for check in now.checks}
     python = was.facts.get("python"), now.facts.get("python")
     worse = {
@@ -336,7 +343,7 @@ def _list_changes(kind: str, values: Mapping[str, _Values]) -> tuple[Drift, ...]
 
 
 def _gpu_drift(was: tuple[Gpu, ...], now: tuple[Gpu, ...]) -> Iterable[Drift]:
-    """Compare which GPUs there are; where they are the same, the driver of each."""
+    """Yield one difference if the GPUs have other names now, else one for each whose driver was known and changed."""
     before, after = _labels(was), _labels(now)
     if before != after:
         yield Drift(kind="gpu", name="", was=", ".join(before) or None, now=", ".join(after) or None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from assistant.export.setup import MARKER, filled
+from assistant.export.setup import MARKER, fill_template
 from assistant.host.files import read_regular, write_atomically
 from assistant.i18n import say
 from assistant.model.errors import unwritable_error
@@ -22,9 +22,10 @@ ALLOW_SCRIPTS = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
 
 
 def terminal_line(environment: Environment, plan: Plan, shell: Shell = HERE) -> str:
-    """Return the line that makes an environment the terminal's own, with the plan's variables.
+    """Return the line that sets the plan's variables in a terminal and activates an environment there.
 
-    On Windows it is for PowerShell where either shell may be at hand; conda's environments are activated by conda.
+    For `Shell.WINDOWS`, where either shell may be at hand, it is PowerShell's. Environments of conda, and those without
+    a folder of scripts, are activated by conda.
     """
     python = environment.python
     separator = "/" if shell is Shell.SH else "\\"
@@ -58,7 +59,7 @@ _KINDS = {
 def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
     """Return a notebook (nbformat 4.5) for an environment's kernel, in the language in force.
 
-    It needs nothing but torch, and draws with matplotlib where the plan has that.
+    It needs nothing but torch, and draws with matplotlib if the plan requires that.
     """
     plots = any(Requirement(line).name == "matplotlib" for line in plan.requirements)
     runs = say(
@@ -106,9 +107,9 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
 
 
 def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> Path:
-    """Write the first notebook into a folder and return its path; one for the same kernel that is there is kept.
+    """Write the first notebook into a folder and return its path, or that of one for the same kernel that is there.
 
-    Raises `WorkFailed` where the folder cannot be written.
+    Other notebooks stay: the name then gets a number. Raises `WorkFailed` if the folder cannot be written.
     """
     names = [NAME, *(f"{NAME}-{number}" for number in range(2, _MOST))]
     for path in (folder / f"{name}.ipynb" for name in names):
@@ -141,5 +142,5 @@ def _words(*paragraphs: str) -> dict[str, Any]:
 def _code(name: str, *, hidden: bool = False, **content: object) -> dict[str, Any]:
     """Return a cell with the code of `templates/first_steps/<name>.py.j2`."""
     metadata = {"jupyter": {"source_hidden": True}} if hidden else {}
-    source = filled(f"first_steps/{name}.py", None, **content).rstrip("\n")
+    source = fill_template(f"first_steps/{name}.py", None, **content).rstrip("\n")
     return {"cell_type": "code", "metadata": metadata, "execution_count": None, "outputs": [], "source": source}

@@ -8,8 +8,8 @@ import shlex
 from assistant.catalog import carried_by_torch_index
 from assistant.catalog.launchers import Launcher, launch_line, launchers
 from assistant.catalog.tables import Row, rows
-from assistant.export.packages import asked, requirements_text
-from assistant.export.setup import MARKER, Setup, Unsuited, filled, json_text, runtime_text, variables
+from assistant.export.packages import requested_versions, requirements_text
+from assistant.export.setup import MARKER, Setup, Unsuited, fill_template, json_text, runtime_text, variables
 from assistant.i18n import _
 from assistant.model.plan import Backend
 from assistant.model.shell import Shell, setting
@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
 
 
 def variable_files(setup: Setup) -> dict[str, str]:
-    """Write the variables as `.env`, and as a script to be dotted into PowerShell."""
+    """Return the variables as the texts of `.env` and of `env.ps1`, a script to be dotted into PowerShell, by name."""
     values = variables(setup).items()
     return {
         ".env": "\n".join([f"# {MARKER}", *(f"{name}={_quote_value(value)}" for name, value in values), ""]),
@@ -27,7 +27,10 @@ def variable_files(setup: Setup) -> dict[str, str]:
 
 
 def _quote_value(line: str) -> str:
-    """Quote only what needs it: `docker run --env-file` keeps quotes (https://github.com/docker/cli/issues/3630)."""
+    """Return a value for `.env`, quoted only if it must be: `docker run --env-file` keeps quotes.
+
+    https://github.com/docker/cli/issues/3630
+    """
     if _PLAIN.fullmatch(line):
         return line
     if "'" not in line:
@@ -37,9 +40,10 @@ def _quote_value(line: str) -> str:
 
 
 def container_files(setup: Setup) -> dict[str, str]:
-    """Write a `Dockerfile` with what it copies, and `devcontainer.json`, which opens it in VS Code or Codespaces.
+    """Return the texts of a `Dockerfile`, of the two files that it copies, and of `devcontainer.json`, by path.
 
-    The container installs `requirements.txt` and prints which device `device.py` finds.
+    The container installs `requirements.txt` and prints which device `device.py` finds; `devcontainer.json` opens it in
+    VS Code or Codespaces. Raises `Unsuited` if no container reaches the setup's device.
     """
     row = _find_container_row(setup)
     environment = {**row.env, **variables(setup)}
@@ -53,7 +57,7 @@ def container_files(setup: Setup) -> dict[str, str]:
     }
     if setup.plan.backend is Backend.CUDA:
         settings["hostRequirements"] = {"gpu": "optional"}
-    dockerfile = filled(
+    dockerfile = fill_template(
         "Dockerfile",
         {"docker": _quote_for_dockerfile},
         image=row.image.format(python=setup.plan.python),
@@ -71,10 +75,10 @@ def container_files(setup: Setup) -> dict[str, str]:
 
 
 def _find_container_row(setup: Setup) -> Row:
-    """Return the row for this setup; raise `Unsuited` where no container reaches its device.
+    """Return the catalogue's row of the container for this setup; raise `Unsuited` if none reaches its device.
 
     `image` is the base ("{python}" is filled in), `apt` are drivers from Debian, `run` the options of `docker run` that
-    hand over the device. Under WSL, where the device is another one, a row with `wsl` holds if the backend has any.
+    hand over the device. Under WSL, where the device is another one, a row with `wsl` is taken if the backend has any.
     """
     machine, plan = setup.machine, setup.plan
     if (machine.os or "linux") != "linux":
@@ -91,7 +95,7 @@ def _find_container_row(setup: Setup) -> Row:
 
 
 def _quote_for_dockerfile(value: str) -> str:
-    """Quote a value for `ENV`, which expands `$` and reads backslashes within double quotes.
+    """Return a value in quotes for `ENV`, which expands `$` and reads backslashes within double quotes.
 
     https://docs.docker.com/reference/dockerfile/#environment-replacement
     """
@@ -103,7 +107,11 @@ _SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)  # what neither sh nor cmd reads 
 
 
 def launch_files(setup: Setup) -> dict[str, str]:
-    """Write settings for each application that runs on this backend and system; raise `Unsuited` if none does."""
+    """Return, by path, a start script or settings for each known application that runs on this backend and system.
+
+    `LaunchArgs.json`, for StabilityMatrix, holds the arguments of all that have no YAML file. Raises `Unsuited` if
+    there is no such application.
+    """
     system, backend = setup.machine.os or "linux", setup.plan.backend
     rows = [
         (launcher, launcher.backends[backend])
@@ -118,19 +126,19 @@ def launch_files(setup: Setup) -> dict[str, str]:
     files: dict[str, str] = {}
     stored: dict[str, list[dict[str, object]]] = {}
     for launcher, arguments in rows:
-        files |= _files(launcher, arguments, system, setup)
+        files |= _launcher_files(launcher, arguments, system, setup)
         if not launcher.files.get(system, "").endswith(".yaml"):
             stored[launcher.name] = _options(arguments)
     return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **stored}, indent=2) + "\n"}
 
 
-def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
-    """Return the file in which an application keeps its arguments, or else a script that starts it, by its path."""
+def _launcher_files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
+    """Return the text of the file in which an application keeps its arguments, else of a start script, by its path."""
     named, line = launcher.files.get(system, ""), launch_line(launcher, arguments, system) or ""
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
     kind = "bat" if system == "windows" else "sh"
-    text = filled(
+    text = fill_template(
         f"launch.{kind}",
         app=launcher.name,
         line=line,
@@ -143,7 +151,7 @@ def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: S
 
 
 def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
-    """Write arguments as StabilityMatrix keeps them: a word that follows an option without dashes is its value."""
+    """Return arguments as StabilityMatrix keeps them: a word without dashes is the value of the option before it."""
     options: list[dict[str, object]] = []
     for word in arguments:
         if word.startswith("-") or not options:
@@ -154,10 +162,10 @@ def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
 
 
 def _torch_command(setup: Setup) -> str:
-    """Return the command by which an application that installs torch itself gets this build; "" if it needs quoting."""
+    """Return pip's command by which an application that installs torch gets this build; "" if that needs quoting."""
     family = [
         f"{name}=={version}"
-        for name, version in asked(setup).items()
+        for name, version in requested_versions(setup).items()
         if carried_by_torch_index(name) or name == "torch-directml"
     ]
     index = ["--extra-index-url", setup.plan.index_url] if setup.plan.index_url else []

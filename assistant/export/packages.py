@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
-from assistant.export.setup import MARKER, Setup, filled, toml_text, variables
+from assistant.export.setup import MARKER, Setup, fill_template, toml_text, variables
 from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import say
 from assistant.model.visible import escape_hidden
@@ -22,7 +22,7 @@ _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself wh
 
 
 def pinned_files(setup: Setup) -> dict[str, str]:
-    """Write every package pinned: as requirements, as constraints and, where addresses and hashes are known, a lock."""
+    """Return by name the texts of `requirements.txt`, `constraints.txt` and, if there is a lock, `pylock.toml`."""
     note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
     constraints = with_coding_line("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
     files = {"requirements.txt": requirements_text(setup), "constraints.txt": constraints}
@@ -30,14 +30,14 @@ def pinned_files(setup: Setup) -> dict[str, str]:
 
 
 def requirements_text(setup: Setup) -> str:
-    """Write pins for `python -m pip install -r requirements.txt`."""
+    """Return pins for `python -m pip install -r requirements.txt`."""
     return with_coding_line("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
 
 
 def lines(setup: Setup) -> list[str]:
-    """List what pip and uv are to install, and where torch comes from: every package, or what the plan asks for."""
+    """Return the lines of what pip and uv install and where torch comes from: all packages, or the plan's."""
     links = [f"--find-links {place}" for place in setup.plan.links if "://" in place]
-    return [*pages(setup), *links, *(pins(setup) or setup.plan.requirements)]
+    return [*find_links_lines(setup), *links, *(pins(setup) or setup.plan.requirements)]
 
 
 def lock_text(setup: Setup) -> str:
@@ -46,12 +46,12 @@ def lock_text(setup: Setup) -> str:
 
 
 def pins(setup: Setup) -> list[str]:
-    """List every package with its version, where they are known."""
+    """Return every package with its version, as a line, if they are known."""
     return [f"{name}=={version}" for name, version in _packages(setup)]
 
 
-def pages(setup: Setup) -> list[str]:
-    """List the pages of torch's own index, one for each package that comes from there."""
+def find_links_lines(setup: Setup) -> list[str]:
+    """Return a `--find-links` line for each package of torch's own index; [] if the plan names no such index."""
     index = setup.plan.index_url
     if not index:
         return []
@@ -62,7 +62,7 @@ def pages(setup: Setup) -> list[str]:
     ]
 
 
-def asked(setup: Setup) -> dict[str, str]:
+def requested_versions(setup: Setup) -> dict[str, str]:
     """Return the versions of the packages that the plan asks for, and of torch's whole family."""
     names = {canonicalize_name(Requirement(line).name) for line in setup.plan.requirements}
     return {name: version for name, version in _packages(setup) if name in names or carried_by_torch_index(name)}
@@ -73,7 +73,10 @@ def _packages(setup: Setup) -> list[tuple[str, str]]:
 
 
 def _notes(setup: Setup) -> list[str]:
-    """Return the comments at the head of the requirements: for which Python they are, and where packages come from."""
+    """Return the comments at the head of the requirements: for which Python they are, and where packages come from.
+
+    They are in the language in force.
+    """
     python = setup.report.facts.get("python", setup.plan.python)
     notes = [say("For Python {python}: python -m pip install -r requirements.txt", python=python)]
     if setup.plan.index_url:
@@ -96,11 +99,14 @@ _SYSTEMS = {"linux": "linux", "macos": "darwin", "windows": "win32"}
 
 
 def pyproject_text(setup: Setup) -> str:
-    """Write a project for uv: torch's family tied to its own index, and locked for this kind of machine only."""
+    """Return the `pyproject.toml` of a project for uv, with torch's family tied to its own index.
+
+    It is limited to this system and processor.
+    """
     system, arch, index = setup.machine.os or "linux", setup.machine.arch or "x86_64", setup.plan.index_url
     if system == "windows":  # as `platform.machine()` spells it there
         arch = {"x86_64": "AMD64", "amd64": "AMD64", "arm64": "ARM64"}.get(arch, arch)
-    requirements = {name: f"{name}=={version}" for name, version in asked(setup).items()}
+    requirements = {name: f"{name}=={version}" for name, version in requested_versions(setup).items()}
     if not setup.environment.packages:
         requirements = {canonicalize_name(Requirement(line).name): line for line in setup.plan.requirements}
     uv: dict[str, object] = {
@@ -122,11 +128,11 @@ def pyproject_text(setup: Setup) -> str:
 
 
 def conda_text(setup: Setup) -> str:
-    """Write an environment for conda and mamba: Python from conda-forge, the packages by pip, as installed."""
+    """Return an `environment.yml` for conda and mamba: Python from conda-forge, the packages by pip, as installed."""
     name = f"torch-{setup.plan.variant}".replace("/", "-")
     package = "python-freethreading" if setup.plan.python.endswith("t") else "python"
     python = f"{package}={_minor(setup)}"
-    return filled("environment.yml", name=name, python=python, lines=lines(setup), variables=variables(setup))
+    return fill_template("environment.yml", name=name, python=python, lines=lines(setup), variables=variables(setup))
 
 
 def _minor(setup: Setup) -> str:

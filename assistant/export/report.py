@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 
 from assistant.export.first_steps import ALLOW_SCRIPTS
-from assistant.export.setup import Setup, filled
+from assistant.export.setup import Setup, fill_template
 from assistant.i18n import Message, render
 from assistant.model.record import replace, to_json
 from assistant.model.report import verdict
 from assistant.privacy import shorten_home
-from assistant.views import CHECK_HEADINGS, check_rows, folded, machine_rows, plan_rows, speed_lines
+from assistant.views import CHECK_HEADINGS, check_rows, fold_packages, machine_rows, plan_rows, speed_lines
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 
 def report_text(setup: Setup) -> str:
-    """Write the report as Markdown: what came from outside is escaped, a home folder becomes `~`."""
+    """Return the report as Markdown: what came from outside is escaped, a home folder becomes `~`."""
     environment, report = setup.environment, setup.report
     facts = replace(setup.machine, packages=environment.packages, nvidia_smi_output=None, evidence=())
     machine = to_json(facts, indent=1)
     folder = "Scripts" if "Scripts" in re.split(r"[\\/]", environment.python)[-2:] else "bin"
-    return filled(
+    return fill_template(
         "report.md",
         {
             "text": escape,
@@ -37,7 +37,7 @@ def report_text(setup: Setup) -> str:
         choice=plan_rows(setup.plan, setup.machine.disk_free_gb),
         verdict=verdict(report),
         headings=CHECK_HEADINGS,
-        checks=check_rows(folded(report)),
+        checks=check_rows(fold_packages(report)),
         speeds=speed_lines(report),
         activate={
             "bash": f"source {_shell_path(environment.path, folder, 'activate')}",
@@ -56,7 +56,7 @@ def escape(value: object) -> str:
 
 
 def code(value: object) -> str:
-    """Write a value as a code span on one line, whatever backticks or bars it holds."""
+    """Return a value as a code span of Markdown on one line, whatever backticks or bars it holds; "" if it is empty."""
     line = _line(value).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if "`" in line else ""
@@ -68,7 +68,10 @@ def _line(value: object) -> str:
 
 
 def _shell_path(*parts: str) -> str:
-    """Quote a path for bash and PowerShell alike; within quotes neither expands `~`, and both expand `$HOME`."""
+    """Return a path joined of parts, quoted if it must be, for bash and PowerShell alike.
+
+    Within quotes neither expands `~`, and both expand `$HOME`, which replaces the home folder.
+    """
     path = "/".join(part.replace("\\", "/").rstrip("/") for part in parts)
     short = shorten_home(path)
     if short.startswith("~"):

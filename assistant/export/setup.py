@@ -45,9 +45,10 @@ class Setup(Record, frozen=True):
 
 
 def without_path(environment: Environment) -> Environment:
-    """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's.
+    """Return an environment with its folder's name and the interpreter's path within it alone.
 
-    Nor is what this machine's launcher shows, which names the user's card.
+    The rest of either is nobody else's, and neither is its name in this machine's launcher, which holds the user's
+    card.
     """
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
@@ -60,7 +61,7 @@ class Unsuited(BadInput):
 
 
 def clean(setup: Setup, known: PrivateNames = NOBODY) -> Setup:
-    """Remove what must not leave this machine; requirements and addresses stay usable.
+    """Return the setup without what must not leave this machine; requirements and addresses stay usable.
 
     From the lock goes what differs from one export of the same packages to the next: uv's first lines name folders of
     this machine; size and time of a file an index may state today and not tomorrow, and PEP 751 needs neither.
@@ -72,9 +73,10 @@ def clean(setup: Setup, known: PrivateNames = NOBODY) -> Setup:
 
 
 def variables(setup: Setup) -> dict[str, str]:
-    """Return the plan's variables, `INFERENCE_DEVICE` (the one that was verified) and what keeps libraries quiet.
+    """Return the variables of the setup by name: the plan's, those against telemetry, and `INFERENCE_DEVICE`.
 
-    Line breaks become spaces: no format of these has a way to write one.
+    The latter is the device that was verified. Names that no shell can set are left out, and line breaks become spaces:
+    no format of these has a way to write one.
     """
     every = {**telemetry_off(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _VARIABLE.fullmatch(name)}
@@ -89,8 +91,11 @@ def runtime_text(name: str) -> str:
     return f"# {MARKER}\n{text}"
 
 
-def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = None, **content: object) -> str:
-    """Fill `templates/<template>.j2`; a missing name is an error, the filter `json` quotes for JSON and YAML."""
+def fill_template(template: str, filters: Mapping[str, Callable[..., str]] | None = None, **content: object) -> str:
+    """Return `templates/<template>.j2` filled with `content`; a missing value raises `jinja2.UndefinedError`.
+
+    A template may use `filters`, and `json`, which quotes for JSON and YAML.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 60 ms, needed only here
 
     templates = Environment(  # noqa: S701 - none of the formats is HTML; filters and `json` quote

@@ -15,7 +15,7 @@ from assistant.export.config import config_text
 from assistant.export.launch import container_files, launch_files, variable_files
 from assistant.export.packages import conda_text, pinned_files, pyproject_text
 from assistant.export.report import report_text
-from assistant.export.setup import MARKER, Setup, Unsuited, clean, filled, runtime_text
+from assistant.export.setup import MARKER, Setup, Unsuited, clean, fill_template, runtime_text
 from assistant.host.files import discard, put_in_place, write_atomically, write_draft
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed
@@ -37,7 +37,7 @@ class Format(NamedTuple):
 def code_files(setup: Setup) -> dict[str, str]:
     """Return the files for a user's own code, and `verify.py`, which computes on the device as a proof."""
     files = {name: runtime_text(name) for name in ("device.py", "fallback.py")}
-    return {**files, "verify.py": filled("verify.py", torch=setup.plan.torch)}
+    return {**files, "verify.py": fill_template("verify.py", torch=setup.plan.torch)}
 
 
 FORMATS = {
@@ -113,11 +113,11 @@ def export(
     known: PrivateNames = NOBODY,
     overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
-    """Write the chosen formats, else those of a purpose that suit, into `folder`, all or none; return their paths.
+    """Write the files of the chosen formats into `folder`, all or none, and return their paths.
 
-    `known` is what only this machine knows. Raises `BadInput` for an unknown format or one that this setup cannot have,
-    and `WorkFailed` if files of somebody else are in the way (unless `overwrite` agrees) or the folder cannot be
-    written.
+    Without `formats` they are those of `purpose` that suit the setup. `known` is what only this machine knows. Raises
+    `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed` if files of somebody else are
+    in the way (unless `overwrite`, which gets their paths, agrees) or the folder cannot be written.
     """
     return write_all(folder, texts(clean(setup, known), formats, purpose), overwrite)
 
@@ -125,11 +125,11 @@ def export(
 def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[str, str]:
     """Return the texts of the chosen formats, else of a purpose's that suit, by path, with the files that they need.
 
-    No text holds a hidden character, whatever the machine or the plan hold. Raises `Unsuited` for a chosen format or
-    file that this setup cannot have, and `BadInput` for an unknown one.
+    No text holds a hidden character. Raises `Unsuited` for a chosen format or file that this setup cannot have, and
+    `BadInput` for an unknown one.
     """
     written: dict[str, str] = {}
-    for name, file in map(_named, formats or PURPOSES[purpose].formats):
+    for name, file in map(_find_format, formats or PURPOSES[purpose].formats):
         try:
             files = FORMATS[name].files(setup)
         except Unsuited:
@@ -145,10 +145,10 @@ def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[
     return written
 
 
-def _named(name: str) -> tuple[str, str]:
-    """Return the format meant by a path, a file's name or its stem (`dockerfile`, `report`, `env`), and its file.
+def _find_format(name: str) -> tuple[str, str]:
+    """Return the format that a path, a file's name or its stem (`dockerfile`, `report`, `env`) means, and the file.
 
-    The file is "" for a name of the whole format.
+    The file is "" for a name of the whole format. Raises `BadInput` for an unknown name.
     """
     spelling = name.lower().strip(".")
     for key, kind in FORMATS.items():
@@ -178,7 +178,7 @@ def write_all(
             _("{path} exists and was not written by the assistant.", path=foreign[0]),
             hint=_("Choose another folder, move that file away, or replace it.", option="--to, --force"),
         )
-    with _refusal_named(folder), ExitStack() as undo:
+    with _convert_os_errors(folder), ExitStack() as undo:
         missing = {part for path in contents for part in path.parents if not part.exists()}
         for part in sorted(missing, key=lambda part: len(part.parts)):
             part.mkdir(exist_ok=True)
@@ -202,13 +202,16 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
-    """Tell whether somebody else's file is there; raise `WorkFailed` for a folder or a link out of `folder`."""
+    """Return whether `path` is a link, or a file that somebody else wrote and that differs from `content`.
+
+    Raises `WorkFailed` if it is a folder, or lies outside `folder` through a link, or cannot be read.
+    """
     if path.is_dir():
         raise WorkFailed(
             _("{path} is a folder, but a file of that name is to be written.", path=path),
             hint=_("Choose another folder.", option="--to"),
         )
-    with _refusal_named(path.parent):
+    with _convert_os_errors(path.parent):
         if not path.parent.resolve().is_relative_to(folder.resolve()):
             raise WorkFailed(
                 _(
@@ -224,8 +227,8 @@ def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
 
 
 @contextmanager
-def _refusal_named(folder: Path) -> Iterator[None]:
-    """Turn an `OSError` into `WorkFailed`, which names the folder and the next step."""
+def _convert_os_errors(folder: Path) -> Iterator[None]:
+    """Turn an `OSError` within the block into `WorkFailed`, which names the folder and the next step."""
     try:
         yield
     except OSError as error:

@@ -17,10 +17,10 @@ class Host(ABC):
 
     @abstractmethod
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the answer to one question, of a typed method below or of one of these kinds, which give JSON objects.
+        """Return the answer to one question: its `kind` is the name of a method below, or one of the following.
 
-        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text
-        `pci`, `groups`, `file_version PATH`.
+        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi` are answered
+        by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
         """
 
     def run(self, *argv: str) -> Answer:
@@ -75,7 +75,7 @@ class RecordingHost(Host):
         return self._host.facts(kind, *arguments)
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the recorded answer, or that of the host after recording it."""
+        """Return the answer recorded for a question; the first time, ask the other host and record its answer."""
         question = (kind, *arguments)
         if question not in self._answers:
             answer = self._host.ask(kind, *arguments)

@@ -57,7 +57,7 @@ def file_name(url: str) -> str:
 
 
 def local_path(url: str) -> Path | None:
-    """Return the path of a `file:` URL, or a plain path as it is; None for a URL on a server."""
+    """Return the path in a `file:` URL, or a text without "://" as a path; None for a URL on a server."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
@@ -75,11 +75,12 @@ def download(
     index_urls: Iterable[str] = (),
     patience: Patience | None = None,
 ) -> None:
-    """Download all files, several at once, the largest first; `on_bytes` is called for each piece, from any thread.
+    """Download all files to their paths, several at once, the largest first and those of unknown size last.
 
-    What was downloaded stays for the next time when another file fails. `index_urls` lend their user names and
-    passwords to the files of the same servers. Raises `WorkFailed` in one sentence without credentials, `Cancelled`
-    within a second of the request.
+    `on_bytes` is called for each piece, from any thread, with the file and the number of its bytes that are there.
+    What was downloaded stays for the next time when a file fails. The user names and passwords in `index_urls` are sent
+    to the same servers. Raises `WorkFailed`, without credentials, for the first file that fails, and `Cancelled` within
+    a second of the request.
     """
     from assistant.host.web import Web  # noqa: PLC0415 - 40 ms that only a download need pay
 
@@ -109,7 +110,10 @@ class _Download:
         self.stop = threading.Event()
 
     def fetch(self, file: Fetch) -> None:
-        """Download one file, in as many tries as the patience allows; raise `WorkFailed` if all fail, or if stopped."""
+        """Download one file in up to `Patience.tries` tries; raise `WorkFailed` if all fail or the work is stopped.
+
+        A second wrong hash ends the tries, too; so does a disk that cannot be written, which deletes the part.
+        """
         part = Path(f"{file.path}.part")
         part.parent.mkdir(parents=True, exist_ok=True)
         altered = 0
@@ -135,7 +139,10 @@ class _Download:
         raise _not_fetched_error(file, reason)
 
     def _try_once(self, file: Fetch, part: Path) -> None:
-        """Download one file, continuing an earlier part; raise `_TryFailed` if a retry may help, else `WorkFailed`."""
+        """Download one file, continuing an earlier part, check its hash, if known, and rename it to its path.
+
+        Raises `_TryFailed` if another try may help, `WorkFailed` if not, and `OSError` of the disk.
+        """
         from assistant.host.web import Unreachable  # noqa: PLC0415 - imported by now
 
         try:
@@ -171,7 +178,7 @@ class _Download:
 
 
 def _not_fetched_error(file: Fetch, reason: Text) -> WorkFailed:
-    """Return the error for a file that cannot be downloaded, with the reason."""
+    """Return the error that a file cannot be downloaded for a reason; its hint: what arrived is kept, start again."""
     return WorkFailed(
         _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
         hint=_("What was downloaded so far is kept. Check the network or the index, and start again."),
@@ -181,13 +188,13 @@ def _not_fetched_error(file: Fetch, reason: Text) -> WorkFailed:
 def fetch_sizes(
     urls: Iterable[str], seconds: float, *, settings: PipSettings = NO_SETTINGS, index_urls: Iterable[str] = ()
 ) -> dict[str, int]:
-    """Return the sizes in bytes of files on servers and disk, by URL; those unknown after `seconds` are left out."""
+    """Return the sizes in bytes of files on servers and disk, by URL; those not known after `seconds` are left out."""
     from assistant.host.web import Unreachable, Web  # noqa: PLC0415 - see `download`
 
     web = Web(settings, timeout=seconds, index_urls=index_urls)
 
     def ask_size(url: str) -> int | None:
-        """Return the size of a file in bytes, from the disk or the server's header; None if it fails."""
+        """Return the size of a file in bytes, from the disk or the server's header; None if unknown."""
         try:
             if path := local_path(url):
                 return path.stat().st_size

@@ -44,7 +44,7 @@ def find_extra(module: str) -> tuple[str, str] | None:
 
 
 def missing_extra_error(package: str, extra: str) -> WorkFailed:
-    """Return the error for a missing package of an extra, with the command by pip, uv or uvx that adds the extra."""
+    """Return the error for a missing package of an extra; its text has the command to type, by uvx, pip or uv."""
     words = _requirement_words(f"[{extra}]")
     pip = [sys.executable, "-m", "pip", "install"]
     uv = ["uv", "pip", "install", "--python", sys.executable]
@@ -66,7 +66,7 @@ def _requirements() -> Iterator[Requirement]:
 
 
 def _packages_of(extra: str) -> Iterator[str]:
-    """Yield the packages of an extra and of the extras in it."""
+    """Yield the normalized names of the packages that an extra of the assistant brings, itself or by another extra."""
     for requirement in _requirements():
         if requirement.marker and requirement.marker.evaluate({"extra": extra}):
             if requirement.name != NAME:
@@ -76,7 +76,7 @@ def _packages_of(extra: str) -> Iterator[str]:
 
 
 def uvx_command() -> str:
-    """Return the command that runs the assistant by uvx, with the first of lab, agents, onnx that is installed."""
+    """Return the command that runs the assistant by uvx, with the first extra of lab, agents, onnx installed here."""
     installed_extra = next(
         (extra for extra in ("lab", "agents", "onnx") if not any(map(_is_missing, _packages_of(extra)))), ""
     )
@@ -84,7 +84,7 @@ def uvx_command() -> str:
 
 
 def _is_missing(package: str) -> bool:
-    """Return whether a package is not installed."""
+    """Return whether no distribution of this name is installed for this interpreter."""
     try:
         distribution(package)
     except PackageNotFoundError:
@@ -93,7 +93,7 @@ def _is_missing(package: str) -> bool:
 
 
 def _requirement_words(extra: str) -> list[str]:
-    """Return an installer's arguments for the assistant with an extra ("[lab]"), from the source it came from.
+    """Return an installer's arguments for the assistant with an extra ("[lab]" or ""), from where it was installed.
 
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
     """
@@ -109,7 +109,10 @@ def _requirement_words(extra: str) -> list[str]:
 
 @cache  # a search starts it over and over
 def find_uv() -> str:
-    """Return the path of uv: of its package, else of the variable UV or on PATH; `WorkFailed` if none or too old."""
+    """Return the path of uv: that of its package, else that in the variable UV, else that on PATH.
+
+    Raises `WorkFailed` if there is none, or if one that is not of the package is too old.
+    """
     with suppress(ImportError, FileNotFoundError):
         from uv import find_uv_bin  # noqa: PLC0415 - comes with an extra
 

@@ -50,9 +50,9 @@ Result = TypeVar("Result")
 
 
 def retry_while_in_use(change: Callable[[], Result]) -> Result:
-    """Call `change`, which renames or removes something, for up to two seconds while Windows says that it is in use.
+    """Call `change`, which renames or removes something, and return its result; on Windows, repeat it while in use.
 
-    Returns its result; raises its `OSError`, on other systems at once.
+    Raises its `OSError`: on other systems and for other errors at once, for a file in use after two seconds.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -84,9 +84,9 @@ def write_atomically(path: Path, data: str | bytes, *, private: bool = False) ->
 
 
 def write_temporary(path: Path, data: str | bytes) -> None:
-    """Write a file, readable only by this user, for a program that is started next; it may be lost in a power cut.
+    """Write a file for a program that is started next; a new one is readable only by this user.
 
-    Raises `OSError`.
+    It is not written atomically, nor flushed to the disk. Raises `OSError`, also for a link.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK | _NO_WAIT | _BINARY
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
@@ -94,9 +94,9 @@ def write_temporary(path: Path, data: str | bytes) -> None:
 
 
 def link_or_copy(source: Path, goal: Path) -> None:
-    """Make `goal` a hard link to a file, or a copy if that fails; do nothing if a file is where its folder must be.
+    """Make `goal` a hard link to a file, or a copy if that fails; create its folder; raise `OSError`.
 
-    Raises `OSError`.
+    Do nothing if a file is where that folder must be.
     """
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,8 @@ def link_or_copy(source: Path, goal: Path) -> None:
 def write_to_path(path: Path, data: str) -> None:
     """Write a text to a path that the user gave: atomically to a file, straight into a pipe, a device or a link.
 
-    `/dev/stdout` is a link, and what it leads to must not be replaced by another file. Raises `OSError`.
+    A file that only its owner may read stays so. `/dev/stdout` is a link, and what it leads to must not be replaced by
+    another file. Raises `OSError`.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         path.write_text(data, encoding="utf-8")
@@ -120,7 +121,7 @@ def write_to_path(path: Path, data: str) -> None:
 
 
 def append_private(path: Path, text: str) -> None:
-    """Append text to a file, creating it if needed, and make it readable only by this user; raises `OSError`."""
+    """Append text to a file, made if needed and readable only by this user; raise `OSError`, also for a link."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAIT
     with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
         if os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -129,7 +130,10 @@ def append_private(path: Path, text: str) -> None:
 
 
 def write_draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
-    """Create a draft, a file beside `path`, let `write` fill it, flush it, and return its path; raises `OSError`."""
+    """Create a draft, a file beside `path`, let `write` fill it, flush it to the disk, and return its path.
+
+    Deletes it and raises if anything fails: `OSError`, or what `write` raises.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
@@ -145,7 +149,7 @@ def write_draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bo
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Rename a draft (`part`) to its final path, durably; if that fails, delete it and raise `OSError`."""
+    """Rename a draft (`part`) to its final path, durably; if that fails, delete the draft and raise `OSError`."""
     try:
         retry_while_in_use(lambda: part.replace(path))
     except OSError:
@@ -224,7 +228,7 @@ def raise_if_irregular(handle: int, path: Path) -> None:
 
 
 def read_regular(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
-    """Return the bytes of a regular file; raise `OSError` for anything else, and for more than `limit` bytes."""
+    """Return the bytes of a regular file; raise `OSError` for one of more than `limit`, as `open_regular` otherwise."""
     with open_regular(path, follow=follow) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -233,7 +237,7 @@ def read_regular(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) 
 
 
 def try_to_lock(handle: int) -> bool:
-    """Lock an open file without waiting; return False if another process has locked it.
+    """Lock an open file without waiting; return True, or False if another process has locked it.
 
     The lock is held until the file is closed. Raises `OSError` if the file system has no locks.
 
@@ -310,7 +314,7 @@ def user_cache() -> Path:
 
 
 def _platform_folder(kind: str) -> Path:
-    """Return the assistant's folder by the name of a function of platformdirs, such as "user_cache_path"."""
+    """Return one of the assistant's folders; `kind` is a function of platformdirs, such as "user_cache_path"."""
     import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
 
     folder: Path = getattr(platformdirs, kind)(NAME, appauthor=False)
@@ -359,10 +363,10 @@ def shorten_path(path: str) -> str:
 
 
 def full_path(text: str, *, relative: bool = True) -> Path:
-    """Return a typed path as an absolute one: "~" is expanded and ".." removed, which resolves links in between.
+    """Return a typed path as an absolute one, with "~" expanded and ".." removed, for which links are resolved.
 
-    Raises `BadInput` for "~NAME" of an unknown user; without `relative` also for a relative path, and so for one of
-    another system.
+    A link at its end stays, unless it leads to a folder. Raises `BadInput` for "~NAME" of an unknown user; without
+    `relative` also for a relative path, and so for one of another system.
     """
     try:
         path = Path(text).expanduser()

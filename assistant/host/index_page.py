@@ -41,7 +41,10 @@ class _Page(msgspec.Struct):
 
 
 def read_index_page(kind: str, content: bytes) -> tuple[Listed, ...] | None:
-    """Return what an index's page lists, without yanked files; None if media type or content is not that of one."""
+    """Return the files or projects that an index's page of a media type (`kind`) lists, without yanked files.
+
+    Returns None if the type or the content is not that of such a page.
+    """
     if kind == JSON:
         try:
             page = decoder(_Page).decode(content)
@@ -89,7 +92,10 @@ class _Release(msgspec.Struct):
 
 # {"info": {"name": "torchvision", "version": "0.30.0", "requires_dist": ["numpy", "torch==2.16.0", …], …}, "urls": […]}
 def read_required_versions(content: bytes, version: str, name: str) -> str:
-    """Return the versions of `name` that release `version` requires without a marker, as ">=2,<3"; "" if unknown."""
+    """Return which versions of package `name` a release requires, as ">=2,<3"; the release is given as PyPI's JSON.
+
+    Returns "" for JSON that cannot be read or is not of release `version`, and if it requires none without a marker.
+    """
     try:
         info = decoder(_Release).decode(content).info
         requirements = [

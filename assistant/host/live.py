@@ -57,7 +57,7 @@ class LiveHost(Host):
 
 
 def _run(*argv: str) -> Answer:
-    """Run a command; return its exit status and output, "missing" if it is not on PATH. Raises past the time limit."""
+    """Run a command; return exit status and output (stderr last), "missing" if not on PATH; raise past the limit."""
     executable = shutil.which(argv[0])
     if executable is None:
         return Answer(status="missing")
@@ -82,7 +82,7 @@ def _read(path: str) -> Answer:
 
 
 def _folder(path: str) -> Answer:
-    """Return, as JSON, the names in a folder: its `folders`, and `others`, among which are all links."""
+    """Return, as JSON, the sorted names in a folder: its `folders`, and `others`, among which are all links."""
     names: dict[str, list[str]] = {"folders": [], "others": []}
     with os.scandir(path) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -136,7 +136,7 @@ def _platform() -> Answer:
 
 
 def _server() -> Answer:
-    """Return, as JSON, `executable` and `command` of the nearest parent process that is Jupyter; "missing" if none."""
+    """Return, as JSON, `executable` and `command` of the nearest ancestor process that is Jupyter; else "missing"."""
     import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
 
     for parent in psutil.Process().parents():
@@ -163,10 +163,10 @@ def _disk(path: str) -> Answer:
 
 
 def _packages() -> Answer:
-    """Return, as JSON, the versions by name of this interpreter's distributions that have to do with PyTorch.
+    """Return, as JSON, the versions by name of this interpreter's distributions that match `_FAMILY`.
 
-    The others are private. They come from folder names, twenty times faster than opening each one's metadata; of one
-    that occurs twice on `sys.path` the first counts, as for imports.
+    The others are private. Names and versions are those in folder names, twenty times faster than opening each one's
+    metadata; of one that occurs twice on `sys.path` the first counts, as for imports.
     """
     versions: dict[str, str] = {}
     for folder in (Path(entry) for entry in sys.path if entry):
@@ -223,7 +223,10 @@ def _groups() -> Answer:
 
 
 def _nvml() -> Answer:
-    """Return, as JSON, the versions `driver` and `cuda`, and all `devices`, by NVML; "missing" without a driver."""
+    """Return, as JSON, the versions `driver` and `cuda`, and all `devices`, by NVML.
+
+    Returns "missing" without a driver, "failed" with NVML's error text otherwise.
+    """
     import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
 
     absent = (

@@ -48,8 +48,9 @@ class Lock:
     def take(self) -> Holder | None:
         """Take the lock and return None; if another process holds it, return that holder at once.
 
-        Programs that a killed holder left running are ended first, as they might still write: for up to 5 seconds.
-        Raises `WorkFailed` if the lock's file cannot be written, and if the file system has no locks.
+        Programs that a killed holder left running are killed first, as they might still write; if they have not ended
+        after 5 seconds, the lock is not taken, and that holder is returned. Raises `WorkFailed` if the lock's file
+        cannot be used, and if the file system has no locks.
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try_to_lock():
@@ -99,7 +100,10 @@ class Lock:
         self.fileno = -1
 
     def _try_to_lock(self) -> bool:
-        """Try once to take the lock; return False if another process holds it, or deleted the file meanwhile."""
+        """Try once to take the lock; return False if another process holds it, or deleted the file meanwhile.
+
+        Raises `WorkFailed` if the file cannot be used; it is deleted if its file system has no locks.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -123,7 +127,7 @@ class Lock:
         return False
 
     def _end_children(self, holder: Holder) -> bool:
-        """Kill the process groups of a killed holder; return whether any of them was still running."""
+        """Kill the process groups that a killed holder left; return whether any of them was still running."""
         with suppress(OSError):
             recorded = self.path.stat().st_mtime  # when the last child was recorded
             ended = [end_orphans(child, recorded) for child in holder.children]  # all of them, not the first alone
@@ -156,8 +160,8 @@ def _is_orphaned(holder: Holder) -> bool:
 def _pid_scope() -> str:
     """Return an id of where process numbers are unique: one boot of one machine and, on Linux, one PID namespace.
 
-    The machine's name is no part of it: on macOS it changes with the network. Windows tells no number of its boot:
-    there `end_orphans` compares when a process was started.
+    The machine's name is no part of it, as on macOS it changes with the network, unless nothing else is known. Windows
+    has no id of its boot: there `end_orphans` compares when a process was started.
     """
     namespace = ""  # such as "pid:[4026531836]"
     with suppress(OSError, ValueError, KeyError, subprocess.SubprocessError):

@@ -70,10 +70,11 @@ _FILE = re.compile(r"\s*(\S.*), exists: True\s*")  # a line of `pip config debug
 
 
 def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
-    """Return the settings of a pip, which the function `pip` runs with arguments; None if it fails.
+    """Return the settings of a pip; None if it fails for another reason than its configuration.
 
-    Raises `BadInput`, with the file, for a configuration that pip cannot read or whose index is no address: otherwise
-    packages would come from PyPI instead of the user's own index.
+    `pip` runs it with arguments, and returns whether it succeeded and what it printed. Raises `BadInput`, with the
+    file, for a configuration that pip cannot read, or with an index of another scheme than http, https or file:
+    otherwise packages would come from PyPI instead of the user's own index.
     """
     answered, text = pip("config", "list")
     if not answered:
@@ -91,7 +92,7 @@ def ask_pip(pip: Callable[..., tuple[bool, str]]) -> PipSettings | None:
 
 
 def _unusable_error(reason: Text) -> BadInput:
-    """Return the error for a configuration of pip that cannot be used, with the reason."""
+    """Return the error that pip's configuration cannot be used for a reason, of which passwords are removed."""
     return BadInput(
         _("pip's configuration cannot be used: {reason}.", reason=redact(reason, Policy.USABLE)),
         hint=_("Correct that file. Nothing is taken from PyPI in the meantime, as your own index may be meant."),
@@ -99,7 +100,7 @@ def _unusable_error(reason: Text) -> BadInput:
 
 
 def _find_setting_file(value: str, debug: str) -> str:
-    """Return the file that sets a value, by the output of `pip config debug`; "PIP_INDEX_URL" if no file does."""
+    """Return the first file that sets a value, by the output of `pip config debug`; "PIP_INDEX_URL" if none does."""
     file = ""
     for line in debug.splitlines():
         if match := _FILE.fullmatch(line):
@@ -110,7 +111,10 @@ def _find_setting_file(value: str, debug: str) -> str:
 
 
 def read_pip_settings(config_list_text: str) -> PipSettings:
-    """Return the settings in the output of `pip config list`; lines of another shape and empty values are skipped."""
+    """Return the settings in the output of `pip config list`; lines of another shape and empty values are skipped.
+
+    If several sections set an option, that later in `_SECTIONS` counts.
+    """
     lines = [found for line in config_list_text.splitlines() if (found := _LINE.match(line.strip()))]
     values: dict[str, str] = {}
     for line in sorted(lines, key=lambda line: _SECTIONS.index(line["section"])):
@@ -138,10 +142,10 @@ def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
 
 
 def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment variables, by name, that make uv look where pip would.
+    """Return the values of the environment variables, by name, that make uv look where pip would.
 
-    `already` is the present environment: what the user has set for uv (UV_*) is not overridden.
-    pip's certificate and proxy override the general SSL_CERT_FILE and *_PROXY, because pip does the same.
+    `already` is the present environment: what the user has set in it for uv (UV_*) is left out. pip's certificate and
+    proxy override the general SSL_CERT_FILE and *_PROXY, because pip does the same.
     """
     proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
     variables = {
@@ -184,7 +188,10 @@ class UvSettings(NamedTuple):
 
 # A uv.toml: `[[index]]`, `name = "corp"`, `url = "https://me:secret@pypi.example/simple"`, `default = true`
 def read_uv_settings(configuration: str) -> UvSettings:
-    """Return what the text of a `uv.toml` sets; nothing for a text that is no TOML."""
+    """Return the settings in the text of a `uv.toml`; empty ones for a text that is no TOML.
+
+    Values of another type than uv's are skipped; `index-strategy` of `[pip]` goes before the general one.
+    """
     try:
         settings = tomllib.loads(configuration)
     except tomllib.TOMLDecodeError:

@@ -58,7 +58,7 @@ def interrupt_on_signals() -> None:
 
 
 def _interrupt_on_console_closing() -> None:
-    """Make the closing of the console window act as Ctrl-C on Windows; do nothing elsewhere. Returns at once."""
+    """Make the closing of the console window act as Ctrl-C on Windows from now on; do nothing elsewhere."""
     if sys.platform == "win32":
         from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
 
@@ -67,9 +67,9 @@ def _interrupt_on_console_closing() -> None:
 
 @contextlib.contextmanager
 def on_interrupt(handler: Callable[[int], None]) -> Iterator[None]:
-    """While a block runs, call `handler` with the number of each signal to end instead of what the signal does.
+    """While a block runs, call `handler` with the number of each signal of `REQUESTS_TO_END`, instead of ending.
 
-    Only the main thread receives signals; on another one this does nothing.
+    Only the main thread receives signals; on another one the block just runs.
     """
     previous = {}
     if threading.current_thread() is threading.main_thread():
@@ -133,9 +133,9 @@ def run_within(
 ) -> dict[Item, Result]:
     """Run `work` for each item on threads; return the results, by item, that are there within `seconds`.
 
-    The first failure is raised. `check` is called meanwhile and may raise. `stop` is called at the end; workers get
-    half a second then. One that hangs is abandoned: `concurrent.futures` would wait for it at the end of the process
-    (`threading._register_atexit` in CPython).
+    The first failure is raised, and no item is begun after it. `check` is called meanwhile and may raise. `stop`, if
+    given, is called at the end, and workers get half a second then. One that hangs is abandoned: `concurrent.futures`
+    would wait for it at the end of the process (`threading._register_atexit` in CPython).
     """
     left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
 
@@ -178,7 +178,7 @@ class Background(Generic[Result]):
         self._results, self._errors = list[Result](), list[BaseException]()
 
         def run() -> None:
-            """Do the work, and keep its result or what it raised."""
+            """Do the work, and keep its result, or what it raised, for `result`."""
             try:
                 self._results.append(work())
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is for who asks for the result
@@ -257,7 +257,8 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
 
     The child holds `lock`, too, which so stays held if it outlives us. `environment` is added to ours, unless
-    `isolation` gives all of it. `stdin` is the text that it reads.
+    `isolation` gives all of it; `isolation.enough` may end the child, whose status is returned then as well. `stdin` is
+    the text that it reads.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
@@ -289,7 +290,7 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
 
 
 class _Child(subprocess.Popen[str]):
-    """A child process that `end` ends with all that it started: a process group, on Windows a job.
+    """A child process that `end` ends with all that it started: a process group, on Windows a job object.
 
     Another thread reads its output and waits for its end: on Windows, Python gets no Ctrl-C while it does either.
     """
@@ -298,7 +299,7 @@ class _Child(subprocess.Popen[str]):
     lock: Lock | None = None
 
     def start_reading(self, longest: int) -> None:
-        """Start a thread that reads the output, splitting lines of more than `longest` characters (-1: none)."""
+        """Start a thread that reads the output; it splits lines of more than `longest` characters (-1: splits none)."""
         self._lines = queue.Queue[str | None](LINES_AHEAD)
 
         def read_to_the_end() -> None:
@@ -312,14 +313,14 @@ class _Child(subprocess.Popen[str]):
         self._reader.start()
 
     def next_line(self, seconds: float) -> str | None:
-        """Return the next line of the output; "" if none comes within `seconds`, None after the child has ended."""
+        """Return the next line of the output; "" if none comes within `seconds`, None once, after the child's end."""
         try:
             return self._lines.get(timeout=seconds)
         except queue.Empty:
             return ""
 
     def end(self) -> None:
-        """Ask the process group to end, kill it after a grace period, and wait; end a job at once."""
+        """End the child and wait: ask its process group to end, then kill it; a Windows job object at once."""
         if self.job:
             self.job.end()
             self.kill()
@@ -331,7 +332,10 @@ class _Child(subprocess.Popen[str]):
         self.wait()
 
     def close(self) -> None:
-        """End the child if it still runs, and what is left in its job; close its output, even if not all was read."""
+        """End the child if it still runs, and all that is left in its Windows job object; remove it from the lock.
+
+        Closes its output, even if not all was read.
+        """
         if self.poll() is None:
             self.end()
         if self.job:
@@ -353,7 +357,10 @@ def _start_child(
     lock: Lock | None,
     isolation: Isolation | None,
 ) -> _Child:
-    """Start a child in its own process group or job, record it in `lock`, and return it; `WorkFailed` if that fails."""
+    """Start a child in its own process group or Windows job object, record it in `lock`, and return it.
+
+    Writes `stdin` to it and starts the thread that reads its output. Raises `WorkFailed` if it cannot be started.
+    """
     try:
         child = _Child(
             [str(part) for part in argv],
@@ -386,7 +393,10 @@ def _start_child(
 
 
 def _resume_in_job(child: subprocess.Popen[str], *, exclude_descendants: bool = False) -> Job | None:
-    """Put a suspended child into a job that ends with us, let it go on, and return the job; None except on Windows."""
+    """Put a suspended child into a Windows job object, which ends with us, let it run, and return the job object.
+
+    With `exclude_descendants` what the child starts is not in it. Other systems: do nothing and return None.
+    """
     if sys.platform == "win32":
         from assistant.host.windows import Job  # noqa: PLC0415 - on Windows only
 
@@ -395,7 +405,7 @@ def _resume_in_job(child: subprocess.Popen[str], *, exclude_descendants: bool = 
 
 
 def end_orphans(group: int, recorded: float) -> bool:
-    """Kill a process group whose parent has ended; return whether any process of it was still running.
+    """Kill a process group that a killed process left; return whether any process of it was still running.
 
     `recorded` is when the group's number was recorded (Unix time): a leader that started later is another process, as
     the system reuses numbers; nothing is killed then.
@@ -415,7 +425,7 @@ def end_orphans(group: int, recorded: float) -> bool:
 
 
 def _processes_of_group(group: int) -> Iterator[psutil.Process]:
-    """Yield the running processes of a group; on Windows, which has no groups, a process and its descendants."""
+    """Yield the running processes of a group; on Windows, which has no groups, the process `group` and descendants."""
     import psutil  # noqa: PLC0415 - see above
 
     if sys.platform == "win32":
@@ -462,7 +472,10 @@ def replace_process(argv: Sequence[str | Path], environment: Mapping[str, str] |
 
 @cache  # nobody changes what a process was started from
 def shell_for(system: str | None = None) -> Shell:
-    """Return the shell for commands on a system (None: this one); on this Windows, the one that started us."""
+    """Return the shell in which a user of a system (None: this one) types commands.
+
+    For Windows, where this is one, it is the nearest shell that started us, if it is in `_SHELLS`.
+    """
     shell = shell_of(system)
     if sys.platform == "win32" and shell is HERE:
         import psutil  # noqa: PLC0415 - 15 ms that only who prints a command need pay
@@ -481,6 +494,6 @@ def shell_for(system: str | None = None) -> Shell:
 def is_run_by_uvx() -> bool:
     """Return whether uvx started this process: it runs from uv's cache then, where nothing may be added.
 
-    Such as ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is.
+    Its prefix is a folder such as ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is then.
     """
     return Path(sys.prefix).parent.name.startswith("archive-v")

@@ -92,7 +92,10 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
 
 
 def reduce_exchange(exchange: Exchange) -> Exchange | None:
-    """Return an exchange whose answer keeps only what parsers read; None for a question that no parser asks."""
+    """Return an exchange whose answer keeps only what parsers read; None for a question that is in no table here.
+
+    Kept are the keys that `_OBJECTS` has for the question, or the lines that match its pattern in `TEXTS`.
+    """
     kind, argument, answer = exchange.ask[0], " ".join(exchange.ask[1:]), exchange.answer
     for expected, pattern, keys in _OBJECTS:
         if kind == expected and re.fullmatch(pattern, argument):
@@ -111,7 +114,10 @@ def reduce_exchange(exchange: Exchange) -> Exchange | None:
 
 
 def _keep_keys(value: object, keys: Keys | None) -> object:
-    """Return a decoded value with only the objects' `keys`, also inside lists; `keys` of None keeps all of it."""
+    """Return decoded JSON with only the objects' `keys`, also inside lists; `keys` of None keeps all of it.
+
+    Where `keys` are given, what is neither an object nor a list becomes None.
+    """
     if keys is None:
         return value
     if isinstance(value, list):
@@ -123,7 +129,10 @@ def _keep_keys(value: object, keys: Keys | None) -> object:
 
 
 def read_recording(text: str, what: str) -> Recording:
-    """Decode a recording; raise `BadInput`, with its name `what`, for another schema, a cut-off text or no answers."""
+    """Return the recording in a text; raise `BadInput` for another schema, a cut-off text or no answers.
+
+    `what` is its name in the error.
+    """
     recording = from_json(text, Recording, what)
     if not recording.said:
         raise BadInput(
@@ -136,9 +145,9 @@ def read_recording(text: str, what: str) -> Recording:
 
 
 def write_recording(host: RecordingHost, label: str) -> str:
-    """Return a recording's text: all that a host was asked so far, without names, serials, addresses and secrets.
+    """Return, as JSON, a recording of all that a host was asked so far, without names, serials, addresses and secrets.
 
-    Of each answer only what the parsers read is kept; questions that no parser asks are left out.
+    Of each answer only what the parsers read is kept; questions that no parser asks are left out. No file is written.
     """
     identity = host.ask_unrecorded("identity")
     exchanges = tuple(kept for exchange in host.exchanges() if (kept := reduce_exchange(exchange)) is not None)

@@ -73,10 +73,10 @@ codecs.register_error("plain", _plain_characters)
 
 
 def configure_streams() -> None:
-    """Make the standard streams replace characters that their encodings lack, instead of raising.
+    """Make the standard streams replace characters that their encodings lack, or cannot decode, instead of raising.
 
-    A stream that is not Python's own, such as a notebook's, stays as it is. If standard input is closed, as some
-    services do, an empty one is opened.
+    A stream that is not Python's own, such as a notebook's, stays as it is. If there is no standard input, as under
+    some services, an empty one is opened.
     """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - open as long as the program runs
@@ -108,7 +108,11 @@ _DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar
 
 
 def copy_output_to_log() -> None:
-    """Copy all that is printed from here on into the file that `SETUP_ASSISTANT_LOG` gives, if it can be written."""
+    """Copy all that is printed from now on to the end of the file that `SETUP_ASSISTANT_LOG` gives.
+
+    A line with the time and our arguments goes before. Do nothing without the variable, or if the file cannot be
+    written.
+    """
     if name := os.environ.get(LOG):
         log = Path(name)
         with suppress(OSError):

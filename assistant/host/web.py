@@ -75,7 +75,7 @@ class Answer:
         self._response, self._timeout = response, timeout
 
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """Yield the content piece by piece, as it was sent; raise `Unreachable` if it breaks off."""
+        """Yield the content in pieces of up to `size` bytes, not decompressed; raise `Unreachable` if it breaks off."""
         had = 0
         try:
             while piece := self._response.read(size):
@@ -103,7 +103,10 @@ class Web:
 
     @contextmanager
     def open(self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Iterator[Answer]:
-        """Yield the answer for an address or a file on disk; raise `Unreachable` unless its status is 2xx."""
+        """Yield the answer for an address or a file on disk, and close it; raise `Unreachable` unless it is HTTP 2xx.
+
+        Redirections are followed first.
+        """
         try:
             request = urllib.request.Request(_plain_address(url), headers=dict(headers or {}), method=method)  # noqa: S310 - see above
             response = self._opener.open(request, timeout=self._timeout)
@@ -113,9 +116,10 @@ class Web:
             yield Answer(response, self._timeout)
 
     def read(self, url: str, most: int, budget: Budget | None = None, accept: str = "*/*") -> Page:
-        """Return a whole page, decompressed; raise `Unreachable` if that fails or it is too large.
+        """Return a whole page, decompressed; raise `Unreachable` if that fails or the page is too large.
 
-        Too large is one of more than `most` bytes as sent, or more than `budget`, shared by several pages, has left.
+        Too large is one of more than `most` bytes as sent, more than `budget`, shared by several pages, has left, or
+        more than `INFLATED` when decompressed.
         """
         content = bytearray()
         with self.open(url, {"Accept": accept, "Accept-Encoding": "gzip"}) as answer:
@@ -141,7 +145,10 @@ class Web:
 
 
 def _plain_address(url: str) -> str:
-    """Return an address without user name and password; for a folder on disk, that of its index.html."""
+    """Return an address without user name and password; of a path, its `file:` URL.
+
+    If a path or a `file:` URL ends in "/", index.html is added.
+    """
     if "://" not in url:
         url = Path(url).absolute().as_uri() + "/" * url.endswith("/")
     parts = urlsplit(url)
@@ -150,7 +157,10 @@ def _plain_address(url: str) -> str:
 
 
 def _unreachable_error(error: BaseException, timeout: float) -> Unreachable:
-    """Return the error for a failed request, without error numbers of the system or OpenSSL, and without passwords."""
+    """Return the error for a failed request, without error numbers of the system or OpenSSL, and without passwords.
+
+    Its status is HTTP's, 404 for a file that does not exist, and 0 otherwise. `timeout` (seconds) is for the text.
+    """
     if isinstance(error, HTTPError):
         error.close()
         return Unreachable(f"HTTP {error.code}", error.code)
@@ -192,7 +202,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request that follows a redirection, without passwords in its address or the proxy's."""
+        """Return the request to the address that a server redirects to; None as the base class does.
+
+        A user name and password in the new address are removed, and so is the proxy's password.
+        """
         request = super().redirect_request(req, fp, code, msg, headers, _plain_address(newurl))
         if request:
             request.remove_header("Proxy-authorization")
@@ -210,9 +223,10 @@ class _Passwords(urllib.request.BaseHandler):
                 self._indexes += [(_server_key(index), index)] if index.username is not None else []
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Add the login of the index on this server whose path has most in common with the request's, else netrc's.
+        """Add a login to a request, and return the request: that of the nearest index, or netrc's.
 
-        A redirected request does not get it.
+        The nearest is that on the same server whose path begins most like the request's. netrc is asked if there is
+        none, or none with a password. If the server redirects, the next request does not take the login along.
         """
         address = urlsplit(request.full_url)
         near = [index for server, index in self._indexes if server == _server_key(address)]
@@ -234,7 +248,10 @@ def _server_key(parts: SplitResult) -> tuple[str, str | None, int | None]:
 
 
 def _netrc_login(host: str) -> tuple[str, str] | None:
-    """Return user name and password for a host from netrc; None if it has none."""
+    """Return user name and password for a host from the user's netrc; None if it has none or cannot be read.
+
+    That is the file in the variable NETRC, else ~/.netrc, then ~/_netrc.
+    """
     path_set = os.environ.get("NETRC")
     for path in [Path(path_set)] if path_set else [Path.home() / ".netrc", Path.home() / "_netrc"]:
         with suppress(OSError, ValueError, netrc.NetrcParseError):
@@ -251,7 +268,10 @@ class _Https(urllib.request.HTTPSHandler):
         self._settings = settings
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """Open a connection and return the answer; the certificate of a trusted host is not checked."""
+        """Open a connection and return the answer; the certificate of a trusted host is not checked.
+
+        Certificates are those of pip's setting, else of the first variable of `CERTIFICATES`, else of the system.
+        """
         parts, settings = urlsplit(req.full_url), self._settings
         trusted = not {parts.hostname, parts.netloc}.isdisjoint(settings.trusted_hosts)
         variables = (os.environ.get(name) for name in CERTIFICATES)
@@ -264,7 +284,8 @@ class _Https(urllib.request.HTTPSHandler):
 def _certificate_context(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
     """Return a TLS context that checks servers by a file or folder `cert`, or by the system's certificates ("").
 
-    OpenSSL by itself finds neither all of macOS's certificates nor of Windows's.
+    `trusted` turns the check off; `client_cert` is a file that identifies us. OpenSSL by itself finds neither all of
+    macOS's certificates nor of Windows's.
     """
     if cert:
         is_folder = Path(cert).is_dir()

@@ -15,7 +15,10 @@ _ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER"}
 
 
 def read_registry(key: str) -> dict[str, Any]:
-    r"""Return the `values` of a key (`HKLM\SOFTWARE\…`) and of its subkeys (`keys`); FileNotFoundError without one."""
+    r"""Return `values` of a registry key (`HKLM\SOFTWARE\…`), and of its direct subkeys by name (`keys`).
+
+    A subkey that may not be opened has none. Raises `FileNotFoundError` for no such key, and on other systems.
+    """
     try:
         winreg: Any = importlib.import_module("winreg")
     except ModuleNotFoundError as error:
@@ -31,7 +34,7 @@ def read_registry(key: str) -> dict[str, Any]:
 
 
 def _read_values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
-    """Return the texts and numbers of an open key by name; 4 or 8 bytes are read as a number."""
+    """Return an open registry key's texts and numbers, by name; 4 or 8 bytes count as a number, others are left out."""
     count = winreg.QueryInfoKey(opened)[1]
     values: dict[str, Any] = {}
     for index in range(count):
@@ -124,7 +127,7 @@ _handlers: list[Any] = []  # kept, as Windows calls them
 def on_console_closing(request: Callable[[], None]) -> None:
     """Register `request` to be called, on another thread, when the console is closed or the user signs out.
 
-    Windows ends the process when the handler returns, so it waits for the main thread to end the process before.
+    Windows ends the process when the handler returns, so the handler waits for the main thread to end it before.
     """
 
     def handle_console_event(event: int) -> bool:
@@ -164,7 +167,7 @@ class _Description(ctypes.Structure):
 
 
 def dxgi_adapters() -> list[dict[str, object]]:
-    """Return the display adapters that are present, each as `_describe_adapter` does; raise OSError if DXGI fails."""
+    """Return the present display adapters in DXGI's order, as `_describe_adapter` does; raise `OSError` if it fails."""
     factory = ctypes.c_void_p()
     result = _load_dll("dxgi").CreateDXGIFactory1(_guid(_FACTORY1), ctypes.byref(factory))
     if result < 0:
@@ -181,7 +184,10 @@ def dxgi_adapters() -> list[dict[str, object]]:
 
 
 def _describe_adapter(adapter: ctypes.c_void_p) -> dict[str, object]:
-    """Return `name`, `pci_id`, `revision`, `memory` and `shared_memory` (bytes), `remote`, `software` and `d3d12`."""
+    """Return `name`, `pci_id`, `revision`, `memory` and `shared_memory` (bytes), `remote`, `software` and `d3d12`.
+
+    The first three describe the adapter, `d3d12` is as by `_d3d12_level`.
+    """
     description = _Description()
     _call_method(adapter, _GET_DESC1, ctypes.pointer(description))
     return {

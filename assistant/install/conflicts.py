@@ -47,8 +47,8 @@ def find_broken_requirements(
 ) -> Iterator[BrokenRequirement]:
     """Yield each unmet requirement of the environment's own packages, once `new_versions` replace the installed ones.
 
-    Packages in `removed` (names), and those that get another version, are not examined. Skipped are also requirements
-    of packages that are not installed at all, as extras ask for many of them, and lines that cannot be parsed.
+    Packages in `removed` (names), and those that get another version, are not examined. Left out are requirements for
+    packages that will not be installed at all (extras have many), that do not hold for this Python, or are unreadable.
     """
     after = {**site.versions, **new_versions}
     numbers = site.version.rstrip("t")  # markers are asked of that Python, which may not be the one that runs this
@@ -69,7 +69,7 @@ def find_broken_requirements(
 
 
 def _package_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield findings: packages installed in several versions, unmet requirements, changed packages of conda's."""
+    """Yield findings: packages that stay installed in several versions, unmet requirements, changes to conda's."""
     before, after = site.versions, {**site.versions, **new_versions}
     pip = (site.python, "-m", "pip")
     several: dict[str, list[str]] = {}
@@ -112,7 +112,10 @@ def _package_findings(site: Site, new_versions: Mapping[str, str]) -> Iterator[F
 
 
 def _surroundings_findings(site: Site) -> Iterator[Finding]:
-    """Yield findings on an environment of the assistant or the system, on packages that shadow it, on PATH's `pip`."""
+    """Yield findings on the assistant's or the system's environment, and on what takes precedence over its packages.
+
+    That is torch's family in the user site, PYTHONPATH, and a `pip` on PATH that belongs to another Python.
+    """
     if is_own_environment(site.prefix):
         text = _("This is the assistant's own environment: the next update replaces it, torch included.")
         yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
@@ -167,7 +170,10 @@ def project_environment(folder: Path) -> Path:
 
 
 def find_project(environment: Path) -> Project | None:
-    """Return the project of uv or pixi whose tool manages an environment; None if there is none."""
+    """Return the project of uv or pixi whose tool manages an environment; None if there is none.
+
+    It is found by the environment's place, .venv or .pixi/envs/NAME, and by the project's files beside that.
+    """
     if environment.name == ".venv":
         file = environment.parent / "pyproject.toml"
         if "uv" in _read_tool_tables(file) or (file.is_file() and (file.parent / "uv.lock").is_file()):
@@ -181,7 +187,7 @@ def find_project(environment: Path) -> Project | None:
 
 
 def project_undo_findings(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a warning if uv or pixi manages `target` for a project, and would undo a plan's installation; else ().
+    """Return a warning if uv or pixi manages `target` for a project: its sync would undo the installation; else ().
 
     Its remedies are the lines of TOML that prevent that, and for uv the command that adds the packages to the project.
     """

@@ -33,7 +33,7 @@ def constraints_file_text(packages: Mapping[str, str]) -> str:
 
 
 def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
-    """Return the pip configuration `already` (bytes) with `file` added to its constraints; all else is preserved.
+    """Return a pip configuration (`already`, bytes) with `file` added to its constraints; only comments are lost.
 
     pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
     letters of a Chinese code page; what is added is ASCII. Raises `configparser.Error` if pip could not read it either.
@@ -55,7 +55,7 @@ def guard_files(prefix: Path) -> tuple[Path, Path]:
 
 
 def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
-    """Write constraints, and the pip configuration that uses them, into `folder`; it is or becomes the one at `prefix`.
+    """Write constraints, and the pip configuration that uses them, to `folder`: `prefix`, or one that will replace it.
 
     `packages` are versions by name. A pip configuration at `prefix` is extended; if it cannot be parsed none is
     written. Raises `OSError`.

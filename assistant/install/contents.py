@@ -14,7 +14,7 @@ from assistant.host.files import discard, discard_folder, link_or_copy, write_te
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.downloads import fetch_large_wheels, files_on_disk, set_aside_damaged
-from assistant.install.resolution import Package, resolve, unreachable, write_lock
+from assistant.install.resolution import Package, find_network_error, resolve, write_lock
 from assistant.install.site import Site, package_folders, read_record
 from assistant.install.uv import LOCK, Uv, find_disk_error
 from assistant.model.errors import WorkFailed
@@ -115,7 +115,7 @@ def install_and_check(
         if not try_once(uv, again or ()):
             return
     except WorkFailed as error:
-        if uv.offline or find_disk_error(str(error)) or unreachable(str(error)):
+        if uv.offline or find_disk_error(str(error)) or find_network_error(str(error)):
             raise
     set_aside_damaged(packages, uv)
     uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
@@ -128,16 +128,16 @@ def install_and_check(
         )
 
 
-def delete_half_written(prefix: Path, names: Container[str], spare: Mapping[str, str]) -> None:
+def delete_half_written(prefix: Path, names: Container[str], stays: Mapping[str, str]) -> None:
     """Delete those of the named distributions that are incomplete and whose METADATA or RECORD is missing or damaged.
 
-    Those in `spare` (versions by name) lacked files before and stay. Nothing outside `prefix` is deleted.
+    Not deleted are the versions (by name) in `stays`, which are older than the change, and what lies outside `prefix`.
     """
     root = os.path.realpath(prefix)
     for info, wrong in find_incomplete(prefix, names).items():
-        is_spared = info.name == f"{info.name.partition('-')[0]}-{spare.get(name_of_info(info))}.dist-info"
+        is_kept = info.name == f"{info.name.partition('-')[0]}-{stays.get(name_of_info(info))}.dist-info"
         is_removable = (info / "METADATA").is_file() and not {f"{info.name}/METADATA", info.name}.intersection(wrong)
-        if is_spared or is_removable:
+        if is_kept or is_removable:
             continue
         for name, _size in read_record(info / "RECORD"):
             path = Path(os.path.normpath(info.parent / name))

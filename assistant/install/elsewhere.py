@@ -15,10 +15,10 @@ from assistant.install.resolution import (
     Resolution,
     Unsolved,
     check_plan,
+    find_network_error,
     only_source,
     read_lock,
     resolve,
-    unreachable,
 )
 from assistant.install.sources import Tools
 from assistant.install.uv import KERNEL, LOCK, Uv
@@ -55,7 +55,7 @@ class ResolverAnswer(NamedTuple):
     @property
     def unreachable(self) -> str:
         """Uv's text on which address could not be reached and why; "" for other failures."""
-        return unreachable(self.words)
+        return find_network_error(self.words)
 
     @property
     def only_source(self) -> tuple[str, ...]:
@@ -71,7 +71,10 @@ class RemotePlan(NamedTuple):
 
     @property
     def commands(self) -> tuple[tuple[str, ...], ...]:
-        """The two commands of uv that make an environment there and install the plan's requirements, unresolved."""
+        """The commands of uv that make an environment on that machine, and install the plan and the kernel in it.
+
+        Folders of wheels, which that machine lacks, are left out.
+        """
         plan = self.plan
         python = f"{_FOLDER}/Scripts/python.exe" if self.machine.os == "windows" else f"{_FOLDER}/bin/python"
         index = ("--extra-index-url", plan.index_url, *_STRATEGY) if plan.index_url else ()
@@ -97,8 +100,9 @@ class RemotePlan(NamedTuple):
     def ask(self, tools: Tools, is_step: Callable[[str], bool], **variables: str) -> ResolverAnswer:
         """Resolve the plan with uv, from metadata alone; return its versions, or its output if it failed.
 
-        No package is built or downloaded. `is_step` selects the lines of the resolver's log, which environment
-        `variables` make uv print. Raises `BadInput` for an invalid index or requirement, `Cancelled`, and as `uv`.
+        No package is built or downloaded. After an unclear failure uv is run again, with an empty cache. `is_step`
+        selects the lines of the resolver's log, which environment `variables` make uv print. Raises `BadInput` for an
+        invalid index or requirement, `Cancelled`, and as `uv`.
         """
         check_plan(self.plan)
         with temporary_folder() as (folder, lock):
@@ -157,7 +161,10 @@ class RemotePlan(NamedTuple):
 
 
 def uv_platform(machine: Machine) -> str:
-    """Return uv's name of a machine's platform, for `--python-platform`; "" if it has none."""
+    """Return uv's name of a machine's platform, for `--python-platform`; "" for an unknown processor or an old glibc.
+
+    Any system but Windows and macOS counts as Linux. Missing facts are taken to be x86_64 (arm64 on macOS), glibc 2.28.
+    """
     arch = (machine.arch or ("arm64" if machine.os == "macos" else "x86_64")).lower()
     name = "x86_64" if arch in _X86 else "aarch64" if arch in {"aarch64", "arm64"} else ""
     if not name:

@@ -103,12 +103,11 @@ class EnvironmentFolder(NamedTuple):
 
     @classmethod
     def at(cls, text: str) -> Self:
-        """Return the environment at a path: its folder, its Python, or the folder of the uv or pixi project it is in.
+        """Return the environment at a path: its folder, its Python, or the folder of its project of uv or pixi.
 
         Raises `BadInput` for any other path. No program is started.
         """
-        path = full_path(text)
-        folder = project_environment(path.parent.parent if path.is_file() else path)
+        folder = project_environment(cls(full_path(text)).folder)
         if not ((folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()):
             raise cls(Path(text)).not_an_environment_error()
         return cls.from_folder(folder)
@@ -154,13 +153,23 @@ class EnvironmentFolder(NamedTuple):
 
     @classmethod
     def find_all_replaced_builds(cls, host: Host) -> Iterator[Finding]:
-        """Yield an error for each environment, ours or a kernel's, whose pinned packages changed; run their Pythons."""
+        """Yield an error for each environment, this Python's, ours or a kernel's, whose pinned packages changed.
+
+        The Pythons of those with constraints are run; one that does not answer is skipped.
+        """
         own_prefix = Path(str(host.facts("platform").get("prefix", "")))
         paths = [own_prefix, *(environment.path for environment in cls.list_made()), *kernel_names_by_environment()]
         for environment in map(cls, dict.fromkeys(paths)):
             with suppress(BadInput):  # a Python that does not answer is another finding
                 if host.read(str(guard_files(environment.path)[0])):
                     yield from environment.find_replaced_builds(Site.ask(environment.path, host), host)
+
+    @property
+    def folder(self) -> Path:
+        """Its folder; if the path is a file, a Python, the folder of the environment that this belongs to."""
+        place = self.path.parent  # conda on Windows keeps python.exe in the environment's own folder
+        above = place if (place / "conda-meta").is_dir() else place.parent
+        return above if self.path.is_file() else self.path
 
     @property
     def python(self) -> Path:
@@ -200,8 +209,9 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; `OSError` if none."""
-        lines = guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace").splitlines()
+        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; () without any."""
+        file = guard_files(self.path)[0]
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else ()
         return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
 
     def is_unreadable(self, host: Host) -> bool:
@@ -209,17 +219,16 @@ class EnvironmentFolder(NamedTuple):
         return has_unreadable_packages(self.path, host)
 
     def is_foreign(self, host: Host) -> bool:
-        """Return whether running its Python would run a program that neither this user's assistant nor kernels made.
+        """Return whether an environment exists and its Python is a stranger's program, which is run only after asking.
 
-        False if it does not exist, and for the environment that this Python runs in and those that the assistant made.
-        Which these are is known from the assistant's own folder and the user's kernels, never from a file in it.
+        That is any but the environment that this Python runs in and those that the assistant made. Which these are is
+        known from the assistant's own folder and the user's kernels, never from a file in it.
         """
         if not self.exists:
             return False
-        folder = self.python.parent.parent if self.path.is_file() else self.path
         own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
-        is_ours = folder in {own, *(environment.path for environment in self.list_made())}
-        return not (is_ours and self.python.parent == interpreter(folder).parent)
+        is_ours = self.folder in {own, *(environment.path for environment in self.list_made())}
+        return not (is_ours and self.python.parent == interpreter(self.folder).parent)
 
     def not_an_environment_error(self) -> BadInput:
         """Return the error for a path that should be an environment and is none."""
@@ -229,7 +238,10 @@ class EnvironmentFolder(NamedTuple):
         )
 
     def describe(self, host: Host) -> MadeEnvironment | None:
-        """Return what an environment made by the assistant holds now, by running its Python; None for any other."""
+        """Return what an environment was made with, and how its packages differ now, by running its Python.
+
+        None for one that the assistant did not make.
+        """
         marker = self.marker
         if marker is None:
             return None
@@ -276,7 +288,7 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def last_change(self) -> LastChange | None:
-        """Its last change, if it can be undone: its replacement by a new environment, else a change in place."""
+        """Its last change, if it can be undone: its replacement by a new one, else a change in place; None without."""
         before, now = previous_marker(self.path), self.marker
         if before is None or now is None:
             return read_last_change(self.path)
@@ -285,7 +297,7 @@ class EnvironmentFolder(NamedTuple):
         return LastChange(target=str(self.path), at=at, moves=moves, is_replacement=True)
 
     def undo_last_change(self, tools: Tools) -> None:
-        """Restore what it held before its last change, after rolling back an interrupted one; it can be undone, too.
+        """Restore what it held before its last change, after rolling back an interrupted one; that, too, can be undone.
 
         Raises `BadInput` if there is nothing to undo, and `WorkFailed`, leaving the environment as it is.
         """
@@ -365,7 +377,7 @@ class _BoundedReader:
         return self._left <= 0 or time.monotonic() > self._end
 
     def list_folder(self, folder: Path) -> tuple[list[str], list[str]]:
-        """Return the names of the folders in a folder, and of all else in it; ([], []) without, or past the limits."""
+        """Return the names of the folders in a folder, and of all else; ([], []) if unreadable or past the limits."""
         if folder not in self._seen:
             self._left -= 1
             listing = {} if self.is_over else self.host.facts("folder", str(folder))
@@ -387,7 +399,10 @@ class _BoundedReader:
 
 
 def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
-    """Yield the paths of a row of the launchers' table, for "*" each folder; an environment may not be there."""
+    """Yield the paths that a row of the launchers' table gives, whether or not an environment is there.
+
+    They are listed in the row, in text files, or in a launcher's settings (JSON); a "*" stands for each folder's name.
+    """
 
     def read(text: str) -> str:
         """Return the text of a file, "" if it cannot be read."""
@@ -409,7 +424,10 @@ def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[Environment
 
 
 def _environments_below(top: Path, depth: int, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
-    """Yield environments up to `depth` levels below `top`, level by level; links and hidden ones not entered."""
+    """Yield `top` and the folders up to `depth` levels below that are environments, level by level.
+
+    Not searched are environments, links, folders that rarely have any, and hidden ones but `.venv`, `.env` and `.pixi`.
+    """
     queue = deque([(top, depth)])
     while queue and not reader.is_over:
         folder, levels = queue.popleft()

@@ -198,7 +198,10 @@ def build_beside(target: Path) -> Iterator[Building]:
 
 @contextmanager
 def lock_and_settle(target: Path) -> Iterator[tuple[Entry, Lock]]:
-    """Take a target's lock, finish or roll back what a killed run left there; yield its journal entry and lock."""
+    """Take a target's lock, finish or roll back what a killed run left there; yield its journal entry and lock.
+
+    Raises as `locked` and `settle_journal` do.
+    """
     with locked(target) as (entry, lock):
         before = entry.read()
         if before:
@@ -369,7 +372,7 @@ def delete_previous(target: Path) -> int:
 
 
 def remove_folders(target: Path) -> None:
-    """Delete an environment and the one that it replaced; if this is killed, the next start finishes or keeps it."""
+    """Delete an environment and the one that it replaced; after a kill the next start goes on, or keeps the former."""
     with defer_signals(), lock_and_settle(target) as (entry, _lock):
         places = Places(target)
         place, drops = places.target, places.replaced

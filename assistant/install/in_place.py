@@ -124,7 +124,7 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
         )
         uv.cancel.check()
         verify(environment, lock)
-        _update_own_files(prefix, after, is_new=plan is not None)
+        _update_constraints_and_marker(prefix, after, is_new=plan is not None)
         if plan:
             uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
             register_kernel(plan, environment)
@@ -214,7 +214,7 @@ def _refuse_links_out(site: Site, names: Collection[str]) -> None:
             )
 
 
-def _update_own_files(target: Path, packages: Mapping[str, str], *, is_new: bool = False) -> None:
+def _update_constraints_and_marker(target: Path, packages: Mapping[str, str], *, is_new: bool = False) -> None:
     """Write the installed versions (`packages`, by name) into an environment's constraints and marker, if it has them.
 
     With `is_new` it gets constraints in any case.
@@ -243,13 +243,13 @@ def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool
         return False
     uv = with_changes(uv, cancel=CancelToken(), python=before.python)  # who stopped the change wants it undone
     try:
-        spare = {name: before.packages[name] for name in before.incomplete if name in before.packages}
-        delete_half_written(target, before.moved, spare)
+        incomplete = {name: before.packages[name] for name in before.incomplete if name in before.packages}
+        delete_half_written(target, before.moved, incomplete)
         site = Site.ask(Path(before.python), host)
         moved = {name: before.packages[name] for name in before.moved if name in before.packages}
         versions = {name: version for name, version in before.packages.items() if name not in site.versions} | moved
         added = (set(before.moved) - before.packages.keys()) & site.versions.keys()
-        _restore_versions(site, versions, added, before.index_url, uv, spare)
+        _restore_versions(site, versions, added, before.index_url, uv, incomplete)
     except (WorkFailed, BadInput, OSError) as error:
         raise WorkFailed(
             _("{path} could not be put back as it was: {reason}", path=target, reason=getattr(error, "message", error)),
@@ -267,14 +267,14 @@ def _restore_versions(
     removes: Collection[str],
     index_url: str | None,
     uv: Uv,
-    spare: Container[str] = (),
+    incomplete: Container[str] = (),
 ) -> None:
     """Install those of `versions` (by name) that differ or lack files now; remove the packages in `removes`.
 
-    Packages in `spare` may lack files, as they did before the change. Constraints and marker are updated.
+    Packages in `incomplete` may lack files, as they did before the change. Constraints and marker are updated.
     """
     prefix = Path(site.prefix)
-    again = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in spare}
+    again = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in incomplete}
     moved = {name: version for name, version in versions.items() if name in again or site.versions.get(name) != version}
     packages = resolve_versions(site, moved, index_url, uv) if moved else ()
     _replace_packages(site, packages, index_url, uv, removes, again)
@@ -282,7 +282,7 @@ def _restore_versions(
         with suppress(OSError):  # before a journal is forgotten that would bring them back after a power cut
             sync_file_system(prefix)
     others = {name: version for name, version in site.versions.items() if name not in removes}
-    _update_own_files(prefix, {**others, **versions})
+    _update_constraints_and_marker(prefix, {**others, **versions})
 
 
 def resolve_versions(site: Site, versions: Mapping[str, str], index_url: str | None, uv: Uv) -> tuple[Package, ...]:
@@ -313,7 +313,7 @@ def moves_between(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
 
 
 def read_last_change(target: Path) -> LastChange | None:
-    """Return the record of an environment's last change in place; None without moves, without or with a bad file."""
+    """Return the record of an environment's last change in place; None if none can be read, or it has no moves."""
     file = entry_for(target).undo
     try:
         change = from_json(read_regular(file), LastChange, str(file))

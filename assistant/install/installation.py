@@ -161,7 +161,11 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
 def _resolve_with_added(
     plan: Plan, site: Site | None, uv: Uv, tools: Tools, *, replaces: bool
 ) -> tuple[Resolution, tuple[Finding, ...]]:
-    """Resolve a plan with what users added, if `replaces` and it fits; else without, with a finding on what is out."""
+    """Resolve a plan, with `replaces` together with the packages that the user added to `site`.
+
+    If these do not fit, the plan alone is resolved, and a finding names what is left out. Installed versions are
+    preferred. Raises as `resolve` does.
+    """
     keep = {**(site.versions if site else {}), **tools.sources.keep}
     added: list[str] = []
     if site and replaces:
@@ -234,7 +238,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
             packages = [*packages, *filter(None, [find_pip(python, plan, held)])]
         lock = work.scratch / LOCK
         write_temporary(lock, write_lock(packages, files_on_disk(packages)))
-        if not held.is_synced_from_cache(python, lock) or find_incomplete(folder):
+        if not held.sync_from_cache(python, lock) or find_incomplete(folder):
             install_and_check(python, folder, packages, index_url, held, partial(work.restart, held))
         if site:
             link_own_files(site, folder)

@@ -50,7 +50,10 @@ def record_kernel(name: str, python: Path) -> KernelNote:
 
 
 def restore_kernel(note: KernelNote) -> None:
-    """Restore a kernelspec from its record, or delete it if there was none; leave links and other Pythons' specs."""
+    """Restore a kernelspec from its record, or delete it if there was none; ignore what cannot be written.
+
+    A link, and a spec that starts another Python than the record's, is left alone.
+    """
     folder, python = kernel_folder(note.name), Path(note.python)
     if folder.is_symlink():
         return
@@ -77,7 +80,7 @@ def choose_kernel_name(plan: Plan, python: Path) -> str:
 
 
 def kernel_folder(name: str) -> Path:
-    """Return the folder of a kernelspec by its name; raise `WorkFailed` for a text that cannot be a name."""
+    """Return the folder of a kernelspec by its name, in the user's Jupyter data; raise `WorkFailed` if invalid."""
     if not is_kernel_name(name):
         raise WorkFailed(
             _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),
@@ -94,7 +97,10 @@ def kernel_file(name: str) -> Path:
 
 
 def choose_launcher_name(plan: Plan, python: Path, folder: str, gpu_name: str = "") -> str:
-    """Return a display name of torch and GPU ("": the backend); with `folder`, then a number, if others have it."""
+    """Return the name of a kernel in JupyterLab: release of torch, and GPU (the backend if `gpu_name` is "").
+
+    While another Python's kernel has the name, the environment's `folder` is added, then a number.
+    """
     title = kernel_title(plan, gpu_name)
     specs = map(_read_kernelspec, _find_kernelspecs().values())
     others = {spec.get("display_name") for spec in specs if _program_in_kernelspec(spec) != str(python)}

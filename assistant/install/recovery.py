@@ -41,7 +41,10 @@ class Recovered(Record, frozen=True):
 
 
 def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
-    """Finish or roll back what killed installations left, in one target (`only`) or in all; return the outcomes."""
+    """Finish or roll back what killed installations left, at one target (`only`) or at all; return an outcome for each.
+
+    A failure is an outcome and not raised. Temporary folders of killed processes are deleted, too.
+    """
     with suppress(OSError):
         make_private_folder(user_state())
     delete_stale_folders()

@@ -118,9 +118,10 @@ def _resolve(
 ) -> Resolution:
     """Return the packages to which uv resolves a plan in `folder`; raise `Unsolved` if there is no solution.
 
-    If torch requires more of its family than the plan names, these are bound to torch's index, too: uv asks an index
-    of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and for XPU needs a
-    Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
+    If uv fails it is run once more with an empty cache. If torch requires more of its family than the plan names, these
+    are bound to torch's index, too: uv asks an index of a project's own (`explicit`) only for what the project itself
+    requires, and torch for ROCm and for XPU needs a Triton that no other index has:
+    https://docs.astral.sh/uv/guides/integration/pytorch/
     """
     is_usual_cache = True
     while failure := _run_resolver(uv, uv.resolve_command(plan, folder, keep, locked, dependencies=dependencies)):
@@ -157,7 +158,7 @@ def _run_resolver(uv: Uv, argv: list[str]) -> Unsolved | None:
     if packages := only_source("\n".join(output)):
         return _only_source_error(packages)
     words = " ".join(line.strip() for line in output if line.strip())
-    unreached, address = unreachable(words), _FETCHED.search(words)
+    unreached, address = find_network_error(words), _FETCHED.search(words)
     text = _("No set of packages fits this plan: {reason}")
     if unreached:
         text = _("The package index cannot be reached: {reason}")
@@ -197,7 +198,7 @@ _FETCHED = re.compile(r"Failed to fetch: `?([^\s`]+)")
 _FOR_URL = re.compile(r" for url \(.*")
 
 
-def unreachable(words: str) -> str:
+def find_network_error(words: str) -> str:
     """Return from an installer's output which address could not be reached and why; "" for other failures."""
     text = " ".join(words.split())
     has_answer = "No solution found" in text  # whose words are names of packages, such as connection-pool
@@ -249,7 +250,7 @@ class Resolution(Record, frozen=True):
 # `uv pip compile --format pylock.toml` writes for each package (PEP 751), beside its name and version:
 # wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
 def read_lock(text: str) -> Resolution:
-    """Return the packages of a `pylock.toml`, each with its first wheel, else its source archive, and no password."""
+    """Return the packages of a `pylock.toml`, each with its first wheel, else its source; passwords are removed."""
     text = without_credentials(text)
     packages = []
     for package in Pylock.from_dict(tomllib.loads(text)).packages:

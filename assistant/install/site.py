@@ -119,7 +119,7 @@ class Site(Record, frozen=True):
         return replace(from_json(line, cls, str(python)), stamp=stamp)
 
     def ask_again(self, host: Host) -> Site:
-        """Return what the environment holds now: this object, unless its stamp shows that something changed since.
+        """Return what the environment holds now: this object if its stamp shows no change since, else as `ask` does.
 
         Raises `BadInput` if its Python no longer answers.
         """
@@ -127,11 +127,11 @@ class Site(Record, frozen=True):
         return self if self.stamp and self.stamp == read_timestamps(python) else Site.ask(python, host)
 
     @classmethod
-    def read(cls, prefix: Path, host: Host) -> Self:
+    def read(cls, prefix: Path, host: Host, *, with_packages: bool = True) -> Self:
         """Return what an environment holds by its files, without running its Python.
 
-        Filled are prefix, base prefix, Python, version, folder of packages and distributions with their requirements;
-        all else is empty, and so is what cannot be read. Raises nothing.
+        Filled are prefix, base prefix, Python, version, folder of packages and, `with_packages`, the distributions with
+        their requirements; all else is empty, and so is what cannot be read. Raises nothing.
         """
         # home = /usr/bin
         # version = 3.11.2                  (venv)
@@ -151,7 +151,7 @@ class Site(Record, frozen=True):
             python=str(interpreter(prefix)),
             version=(numbers[0] if numbers else python.rstrip("t")) + "t" * python.endswith("t"),
             purelib=str(packages or ""),
-            distributions=tuple(_read_distributions(packages, host)) if packages else (),
+            distributions=tuple(_read_distributions(packages, host)) if packages and with_packages else (),
         )
 
     @property
@@ -179,7 +179,7 @@ class Site(Record, frozen=True):
     def installed_files(self, names: Iterable[str]) -> list[str]:
         """Return the files that the named distributions (canonical names) list, relative to the environment.
 
-        Raises `BadInput` for a distribution that lists no files, or one outside the environment.
+        Raises `BadInput` for a distribution that lists no files, or a file outside the environment.
         """
         selected, files = set(names), []
         for distribution in self.own:

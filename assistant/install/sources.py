@@ -108,7 +108,7 @@ class Sources:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """The environment variables that make uv use pip's settings, and both the options, and allow wheels alone."""
+        """The variables for uv and pip: pip's settings, the options, wheels only, and no network if `offline`."""
         answers = {name: self._host.variable(name) for name in UV_NAMES}
         users_own = {name: answer.text for name, answer in answers.items() if answer}
         variables = uv_environment(dataclasses.replace(self.settings, extra_index_urls=self._extra_indexes), users_own)
@@ -118,7 +118,7 @@ class Sources:
         return variables | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
     def environment_for(self, plan: Plan) -> dict[str, str]:
-        """Return `environment` with the indexes and find-links added that a plan has from its project."""
+        """Return `environment` with a plan's find-links and its project's indexes (see `_project_indexes`) added."""
         variables, indexes = self.environment, self._project_indexes(plan)
         if not (indexes or plan.links):
             return variables
@@ -132,7 +132,7 @@ class Sources:
 
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
-        """The variable, by name, that keeps uv to the user's or the system's configuration; {} if one is set.
+        """The variable that makes uv read the user's configuration, else the system's, else none; {} if already set.
 
         A configuration in the current folder may be a stranger's.
         """
@@ -252,7 +252,7 @@ class Tools:
     def uv(self, plan: Plan, site: Site | None) -> Uv:
         """Return uv set up for an existing environment (`site`), or for a new one of the plan's Python.
 
-        For a new one that is the assistant's base Python where it has the plan's version, else one that uv finds.
+        If the assistant's base Python has the plan's version, a new one is made with it, else with one that uv finds.
         """
         facts = self.host.facts("platform")
         base, numbers = str(facts["base_executable"]), str(facts.get("python", "")).split(".")
@@ -265,7 +265,7 @@ class Tools:
         return find_single_package(plan, self.uv(plan, None))
 
     def uv_of(self, python: str, environment: Mapping[str, str] | None = None) -> Uv:
-        """Return uv set up for an interpreter, with the user's settings; `environment` replaces the sources' one."""
+        """Return uv set up for an interpreter; it gets the variables `environment`, by default those of the sources."""
         sources = self.sources
         return Uv(
             python=python,

@@ -24,7 +24,7 @@ LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
 def resolve_target(text: str, host: Host) -> Path:
-    """Return the path of a target, of an environment's folder or Python; no program is run.
+    """Return the path that a target means: the folder of an environment, or its Python; no program is run.
 
     A target is "kernel" (this Python), or the path of an environment, of its Python, or of the project of uv or pixi
     that manages it. Raises `BadInput` for a path that no environment can have.
@@ -65,7 +65,8 @@ def find_plan_target(plan: Plan, text: str, host: Host) -> tuple[Path, Site | No
 def check_target(target: Path, site: Site | None = None) -> None:
     """Raise if no new environment can be made at a target or, with `site`, if that environment cannot be changed.
 
-    `BadInput` if it is in use, hidden from other programs, the system's or unknown; `WorkFailed` if it is not writable.
+    `BadInput` if something is there, other programs would not see it, it is the system's, or an unknown folder is in
+    the way beside it; `WorkFailed` if it is not writable.
     """
     target = Path(site.prefix) if site else target
     check_path(target)
@@ -91,18 +92,21 @@ def check_target(target: Path, site: Site | None = None) -> None:
             _("{python} belongs to the system, which forbids installing into it.", python=site.python),
             hint=_("Choose a new environment.", option="--target new"),
         )
-    for folder in (target, Path(site.purelib)) if site else (_nearest_parent(target),):
+    for folder in (target, Path(site.purelib)) if site else (_nearest_existing(target),):
         if not is_writable(folder):
             raise _no_permission_error(folder, is_new=site is None)
 
 
 def _check_free(target: Path) -> None:
-    """Raise `BadInput` unless a target does not exist or is an empty folder, and a folder can be renamed to it."""
+    """Raise `BadInput` unless a target does not exist or is an empty folder, and a folder can be renamed to it.
+
+    Raises `WorkFailed` if it cannot be listed.
+    """
     try:
         is_free = not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir()))
     except PermissionError:
         raise _no_permission_error(target, is_new=True) from None
-    parent = _nearest_parent(target)
+    parent = _nearest_existing(target)
     hint = _("Choose another folder, or one that does not exist yet.", option="--target")
     if not is_free and (target / "pyvenv.cfg").is_file():
         raise BadInput(_("{path} already holds an environment, and it is left as it is.", path=target), hint=hint)
@@ -160,7 +164,7 @@ def check_disk(host: Host, target: Path, download: int) -> None:
         raise WorkFailed(
             _(
                 "{path} has {free} MB free, and this environment needs about {need} MB.",
-                path=_nearest_parent(target),
+                path=_nearest_existing(target),
                 free=free // 10**6,
                 need=needed // 10**6,
             ),
@@ -168,7 +172,7 @@ def check_disk(host: Host, target: Path, download: int) -> None:
         )
 
 
-def _nearest_parent(target: Path) -> Path:
+def _nearest_existing(target: Path) -> Path:
     """Return the target itself if it exists, else the lowest folder above it that does."""
     folder = target.absolute()
     while not folder.exists() and folder != folder.parent:

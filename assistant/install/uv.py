@@ -100,8 +100,8 @@ class Uv:
         self.progress(_("Making the environment"), part=Part.UNPACK)
         self._run_or_raise(self.venv_command(folder))
 
-    def is_synced_from_cache(self, python: Path, lock: Path) -> bool:
-        """Try to install exactly what a lock file lists without the network; return whether that succeeded.
+    def sync_from_cache(self, python: Path, lock: Path) -> bool:
+        """Install exactly what a lock file lists, without the network; return whether that succeeded.
 
         It succeeds if all is in uv's cache or on this disk. Nothing is logged, as having to download is no failure.
         """
@@ -158,7 +158,10 @@ class Uv:
         raise WorkFailed(message, hint=hint)
 
     def call(self, argv: Sequence[str], output: list[str], on_line: Callable[[str], None] | None = None) -> int:
-        """Run a command and return its exit status; its lines are logged and added to `output`, without secrets."""
+        """Run a command and return its exit status.
+
+        Its lines are logged, added to `output` and given to `on_line`, all without secrets.
+        """
         cleaned = Lines(Policy.USABLE)
 
         def log_line(line: str) -> None:

@@ -55,7 +55,7 @@ class Progress(Record, frozen=True, tag=True):
 
     @property
     def figures(self) -> Text:
-        """A text with the amount done and in all, the rate and the time left, as far as known; "" for nothing."""
+        """The amount done and in all; of bytes in MB, with rate and time left if known; "" for nothing or no unit."""
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":

@@ -53,7 +53,7 @@ class Request(Record, frozen=True):
     cuda_libraries: bool = False
 
     def joined(self, other: Request) -> Request:
-        """Return a request that combines both: this one's choices have precedence, and all lists are united."""
+        """Return a request that combines both: this one's choices have precedence; lists and switches are united."""
         lists = ("pins", "constraints", "overrides", "indexes", "links")
         both = {name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in lists}
         return Request(

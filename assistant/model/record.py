@@ -33,7 +33,7 @@ _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
-    """Return the decoder of a type, made under a lock; every record is decoded by one.
+    """Return the decoder of a type, made once, under a lock; every record is decoded by one.
 
     msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
     into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
@@ -65,7 +65,7 @@ def from_plain(value: object, kind: type[R], what: str, *, strict: bool = True) 
 
 
 def to_json(value: object, *, indent: int = 0) -> str:
-    """Encode a record as JSON without its defaults, on one line for `indent=0`.
+    """Encode a record as JSON, on one line for `indent=0`; defaults are left out where its class omits them.
 
     Characters that steer a terminal or cannot be seen are escaped.
     """

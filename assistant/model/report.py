@@ -27,14 +27,14 @@ class CheckInfo:
     """Title and kind of a check, and how much depends on it.
 
     A `quick` check takes a few tenths of a second after `import torch`. If an `essential` one fails, no user's program
-    can run. A device passes without a `spare` one: types that many devices lack, and a compiler that is only faster.
+    can run. A device passes without a `optional` one: types that many devices lack, and a compiler that is only faster.
     """
 
     title: Message
     kind: Message
     quick: bool = False
     essential: bool = False
-    spare: bool = False
+    optional: bool = False
 
 
 _TABLE = {
@@ -58,12 +58,12 @@ _TABLE = {
     "attention": CheckInfo(_("Compute attention over a sequence"), NETWORKS),
     "indexing": CheckInfo(_("Gather, scatter, mask and sort"), BASE),
     "random": CheckInfo(_("Draw random numbers"), BASE),
-    "complex": CheckInfo(_("Compute with complex numbers and Fourier transforms"), ALGEBRA, spare=True),
+    "complex": CheckInfo(_("Compute with complex numbers and Fourier transforms"), ALGEBRA, optional=True),
     "integers": CheckInfo(_("Compute with 64-bit integers"), ALGEBRA),
-    "float16": CheckInfo(_("Compute in float16"), ALGEBRA, spare=True),
-    "bfloat16": CheckInfo(_("Compute in bfloat16"), ALGEBRA, spare=True),
-    "float64": CheckInfo(_("Compute in float64"), ALGEBRA, spare=True),
-    "autocast": CheckInfo(_("Train in mixed precision"), NETWORKS, spare=True),
+    "float16": CheckInfo(_("Compute in float16"), ALGEBRA, optional=True),
+    "bfloat16": CheckInfo(_("Compute in bfloat16"), ALGEBRA, optional=True),
+    "float64": CheckInfo(_("Compute in float64"), ALGEBRA, optional=True),
+    "autocast": CheckInfo(_("Train in mixed precision"), NETWORKS, optional=True),
     "out_of_memory": CheckInfo(_("Survive a request for too much memory"), BASE),
     "memory": CheckInfo(_("Release memory"), BASE),
     "small_kernels": CheckInfo(_("Run many small operators"), BASE),
@@ -72,13 +72,13 @@ _TABLE = {
     "workload.vocoder": CheckInfo(_("Turn a spectrogram into sound"), WHOLE),
     "workload.lora": CheckInfo(_("Fine-tune a model with LoRA"), WHOLE),
     "speed.matmul.float32": CheckInfo(_("Matrix product speed in float32"), SPEED),
-    "compile": CheckInfo(_("Compile with torch.compile"), BASE, spare=True),
+    "compile": CheckInfo(_("Compile with torch.compile"), BASE, optional=True),
 }
 QUICK = tuple(key for key, info in _TABLE.items() if info.quick)
 FULL = tuple(_TABLE)
 CHECKS: dict[Level, tuple[str, ...]] = {"quick": QUICK, "full": FULL}
 ESSENTIAL = frozenset(key for key, info in _TABLE.items() if info.essential)
-SPARE = frozenset(key for key, info in _TABLE.items() if info.spare)
+OPTIONAL = frozenset(key for key, info in _TABLE.items() if info.optional)
 
 
 def package_check(name: str) -> str:
@@ -97,7 +97,7 @@ def checked_package(key: str) -> str:
 
 
 def check_title(key: str) -> Message:
-    """Return a check's title; for an unknown key that key."""
+    """Return a check's title; for the key of an unknown check the key itself."""
     if name := checked_package(key):
         text = _("{name}: verification call") if key.startswith(RECIPE) else _("{name}: import")
         return text.format(name=name)
@@ -196,15 +196,15 @@ class Report(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether at least one check ran and all were right, except that spare ones may be unsupported."""
+        """Whether a check was right, and so were all others that ran, but for optional ones that are unsupported."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
         right = [check for check in ran if check.status in RIGHT]
-        spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in SPARE]
+        spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in OPTIONAL]
         return bool(right) and len(right) + len(spared) == len(ran)
 
     @property
     def usable(self) -> bool:
-        """Whether the device works, though operators may be missing: nothing wrong, failed or hung."""
+        """Whether results were compared, nothing was wrong, failed or hung, and nothing essential is unsupported."""
         outcomes = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
         return compared and outcomes <= RIGHT and not ESSENTIAL.intersection(self.lacking)
@@ -216,7 +216,7 @@ class Report(Record, frozen=True):
 
     @property
     def wrong(self) -> tuple[Check, ...]:
-        """The checks that were neither right nor skipped."""
+        """The checks that were neither right nor skipped, unsupported ones included."""
         return tuple(check for check in self.checks if check.status not in {*RIGHT, Status.SKIPPED})
 
     @property

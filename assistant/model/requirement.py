@@ -32,7 +32,7 @@ def name_of(line: str) -> NormalizedName:
 
 @lru_cache(maxsize=4096)
 def plain_requirement(text: str) -> Requirement | None:
-    r"""Parse a requirement without hidden characters; None for any other text. The result is shared: change a copy.
+    r"""Parse a requirement without hidden characters, with valid versions; None for other texts. Shared: change a copy.
 
     Markers may hold escapes, which `packaging` decodes: of "\u202e" one sees nothing once it is read, and what "\\"
     becomes cannot be read again. After `===` any signs may stand; uv takes none but a version.
@@ -59,7 +59,7 @@ def check_requirement(text: str) -> str:
 
 
 def packages_to_import(plan: Plan, packages: Container[str]) -> tuple[str, ...]:
-    """Return the distributions that a plan was asked for, without those that a marker kept out of `packages`."""
+    """Return the distributions that a plan was asked for, but not those with a marker that are not in `packages`."""
     bound = {name_of(line) for line in plan.requirements if requirement(line).marker}
     return tuple(name for name in plan.asked if name in packages or name not in bound)
 

@@ -37,7 +37,7 @@ def shell_of(system: str | None) -> Shell:
 def command_line(words: Iterable[str | Path], shell: Shell = HERE) -> str:
     """Return the command line, quoted for a shell, that runs a program with arguments.
 
-    No quoted program runs in both cmd and PowerShell, so for `Shell.WINDOWS` the line starts `powershell -c`.
+    No quoted program runs in both cmd and PowerShell, so for `Shell.WINDOWS` a line with one starts `powershell -c`.
     """
     program, *rest = map(str, words)
     if shell is Shell.SH:
@@ -51,7 +51,7 @@ def command_line(words: Iterable[str | Path], shell: Shell = HERE) -> str:
 
 
 def quote(word: str, shell: Shell = HERE) -> str:
-    """Return an argument, in quotation marks where the shell needs them."""
+    """Return an argument, in quotation marks if the shell needs them; `Shell.WINDOWS` is quoted as cmd is."""
     if shell is Shell.SH:
         return shlex.quote(word)
     if _BARE.fullmatch(word):
@@ -67,8 +67,8 @@ def quote_for_powershell(text: str) -> str:
     return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
 
 
-def run_by_both_shells(line: str) -> str:
-    """Return a command line of cmd in a form that PowerShell runs, too; it changes only one with a quoted program."""
+def rewrite_for_both_shells(line: str) -> str:
+    """Return a command line of cmd in a form that PowerShell runs, too; only one with a quoted program changes."""
     if not line.startswith('"'):
         return line
     lexer = shlex.shlex(line, posix=True)

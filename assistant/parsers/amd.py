@@ -19,8 +19,8 @@ from assistant.parsers.cards import Device, Reading, bus_address, field, gib
 #     device_id 29663
 #     location_id 2816
 #     domain 0
-def kfd_node(properties: str, banks: str = "") -> Device | None:
-    """Read a KFD topology node's `properties` and its first memory bank's; None for a CPU node."""
+def read_kfd_node(properties: str, banks: str = "") -> Device | None:
+    """Return the GPU of a KFD topology node by its `properties` and its first memory bank's; None for a CPU node."""
     facts = {name: int(value) for name, value in re.findall(r"^(\w+) (\d{1,20})[ \t]{0,40}$", properties, re.MULTILINE)}
     target = facts.get("gfx_target_version", 0)
     if not facts.get("simd_count") or not target:
@@ -37,7 +37,7 @@ def kfd_node(properties: str, banks: str = "") -> Device | None:
 
 
 def _bus(location: int, domain: int = 0) -> str:
-    """Spell KFD's location (bus, device and function in one number) as the kernel spells addresses."""
+    """Return KFD's location (bus, device and function in one number) as an address spelt by the kernel."""
     return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
@@ -53,8 +53,11 @@ def _bus(location: int, domain: int = 0) -> str:
 # and an agent's memory, from https://github.com/ROCm/legacy-rocm-build/issues/5725:
 #       Segment:                 GLOBAL; FLAGS: FINE GRAINED
 #       Size:                    49301900(0x2f0498c) KB
-def rocminfo(text: str) -> Reading | None:
-    """Read the GPU agents off rocminfo's output; None when it is not rocminfo's."""
+def read_rocminfo(text: str) -> Reading | None:
+    """Return the GPU agents in rocminfo's output, and whether it says WSL; None for any other text.
+
+    If it says that the kernel module is not loaded, that is the reading's `absence`.
+    """
     facts: dict[str, object] = {"os": "linux", "wsl": True if "WSL environment detected" in text else None}
     if not any(mark in text for mark in ("HSA Agents", "HSA System Attributes", "Alloc Recommended Granule", "BDFID:")):
         absence = "ROCk module is NOT loaded"
@@ -93,8 +96,8 @@ _CONCISE = re.compile(
 )
 
 
-def rocm_smi(text: str) -> Reading | None:
-    """Read what rocm-smi prints of its GPUs, as lines, as JSON, or at least how many its table lists."""
+def read_rocm_smi(text: str) -> Reading | None:
+    """Return the GPUs in rocm-smi's lines or JSON, else one for each row of its table; None for any other text."""
     cards: dict[int, dict[str, str]] = {}
     for number, key, value in _ROCM_SMI.findall(text):
         cards.setdefault(int(number), {}).setdefault(key.strip().lower(), value.strip())
@@ -109,7 +112,7 @@ def rocm_smi(text: str) -> Reading | None:
 
 
 def _card(facts: dict[str, str]) -> Device:
-    """Return the GPU that rocm-smi describes by these values, by their names in lower case."""
+    """Return the GPU by values that rocm-smi prints, with their names in lower case, such as "card series"."""
     shown = (facts.get(key, "") for key in ("card model", "device id", "card series"))
     chip = next((found[1] for text in shown if (found := re.fullmatch(r"0x([0-9a-f]{4})", text))), None)
     names = (facts.get(key, "") for key in ("card series", "device name", "card model"))
@@ -127,8 +130,8 @@ def _card(facts: dict[str, str]) -> Device:
 
 
 # 7.2.0-43
-def rocm_release(text: str) -> str | None:
-    """Read a ROCm version (`7.2.1`) off /opt/rocm/.info/version or a folder's name (`rocm-7.2.1`)."""
+def read_rocm_release(text: str) -> str | None:
+    """Return the ROCm version (`7.2.1`) in /opt/rocm/.info/version or a folder's name (`rocm-7.2.1`); None if none."""
     found = re.search(r"(?:^|rocm-)(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)(?![\d.])", text.strip())
     return found[1] if found else None
 
@@ -140,8 +143,11 @@ _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
 #     "asic": {"market_name": "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]", "vendor_id": "0x1002",
 #              "device_id": "0x744c", "target_graphics_version": "gfx1100"},
 #     "bus": {"bdf": "0000:03:00.0"}}]}
-def amd_smi(text: str) -> tuple[Device, ...] | None:
-    """Read `amd-smi static --asic --bus --vram --json`, a list or, since ROCm 7, an object that holds one."""
+def read_amd_smi(text: str) -> tuple[Device, ...] | None:
+    """Return the GPUs in the output of `amd-smi static --asic --bus --vram --json`; None without any.
+
+    It is a list or, since ROCm 7, an object that holds one.
+    """
     devices = []
     for values in (values for values in _objects(text) if _part(values, "asic")):
         asic, size = _part(values, "asic"), _part(values, "vram").get("size")
@@ -166,8 +172,11 @@ def amd_smi(text: str) -> tuple[Device, ...] | None:
 #     "pci_bdf_address": "0000:03:00.0",
 #     "pci_device_id": "0x56a0",
 #     "memory_physical_size_byte": "16225243136"}
-def xpu_smi(text: str) -> tuple[Device, ...] | None:
-    """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter reports the memory."""
+def read_xpu_smi(text: str) -> tuple[Device, ...] | None:
+    """Return the GPUs in the output of `xpu-smi discovery -j`, with or without `-d N`; None without any.
+
+    Only with `-d N` is the memory reported.
+    """
     devices = []
     for values in (values for values in _objects(text) if "pci_bdf_address" in values):
         device, size = _hex(values.get("pci_device_id")), _number(values.get("memory_physical_size_byte"))
@@ -184,7 +193,7 @@ def xpu_smi(text: str) -> tuple[Device, ...] | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield every object in a text that is JSON but for what a tool prints before it."""
+    """Yield the objects, down to the sixth level, of JSON that ends a text; none for any other text."""
     start = min((at for at in map(text.find, "[{") if at >= 0), default=None)
     if start is None:
         return

@@ -17,8 +17,8 @@ from assistant.parsers.cards import Device, Reading
 #      "spdisplays_vendor": "Intel",
 #      "spdisplays_vram_shared": "1536 MB",
 #      "sppci_model": "Intel Iris Plus Graphics"}]}
-def profiler_json(text: str) -> tuple[Gpu, ...] | None:
-    """Read the GPUs off `system_profiler -json SPDisplaysDataType`; None when it is no such text."""
+def read_profiler_json(text: str) -> tuple[Gpu, ...] | None:
+    """Return the GPUs in the output of `system_profiler -json SPDisplaysDataType`; None for any other text."""
     start = text.rfind("{", 0, max(text.find('"SPDisplaysDataType"'), 0))
     try:
         cards = json.JSONDecoder().raw_decode(text, start)[0]["SPDisplaysDataType"]  # whatever stands behind it
@@ -36,7 +36,10 @@ def profiler_json(text: str) -> tuple[Gpu, ...] | None:
 
 
 def _gpu(name: str, vendor: Vendor, device: str, size: str, *, shared: bool) -> Gpu:
-    """Return a GPU by what system_profiler says: `device` is its id in hex, `size` its memory with a unit."""
+    """Return a GPU by system_profiler's values: `device` is its id in hex, `size` its memory with a unit.
+
+    An unknown vendor is taken from the name. `shared` memory, or Apple's chip, makes it an integrated one.
+    """
     vendor = vendor if vendor is not Vendor.UNKNOWN else vendor_of_name(name)
     number = re.match(r"(\d{1,6}) ?([GM])B", size)
     device = device.lower().removeprefix("0x")
@@ -61,8 +64,8 @@ _HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$", re.MULTILINE)
 #       VRAM (Total): 16 GB
 #       Vendor: AMD (0x1002)
 #       Device ID: 0x6860
-def _text_gpus(text: str) -> tuple[Gpu, ...] | None:
-    """Read the GPUs off the text of `system_profiler SPDisplaysDataType`; None when it is no such text."""
+def _read_text_gpus(text: str) -> tuple[Gpu, ...] | None:
+    """Return the GPUs in the text of `system_profiler SPDisplaysDataType`; None for any other text."""
     start = text.find("Graphics/Displays:")
     if start < 0:
         return None
@@ -87,8 +90,11 @@ def _text_gpus(text: str) -> tuple[Gpu, ...] | None:
 #       Memory: 16 GB
 # and, on another Mac:
 #       System Version: macOS 15.1 (24B83)
-def _overview(text: str) -> dict[str, object]:
-    """Read system facts off the text of system_profiler's hardware and software parts, named as in `Machine`."""
+def _read_overview(text: str) -> dict[str, object]:
+    """Return system facts in the hardware and software parts of system_profiler's text, named as in `Machine`.
+
+    Those are `os_version`, `arch` and `memory_gb`; unknown ones are left out.
+    """
     version = re.search(r"^[ \t]{0,40}System Version: macOS ([\d.]{2,12})", text, re.MULTILINE)
     chip = re.search(r"^[ \t]{0,40}Chip: (Apple M[^\n]{1,30})$", text, re.MULTILINE)
     intel = re.search(r"^[ \t]{0,40}Processor Name: [^\n]{0,40}Intel", text, re.MULTILINE)
@@ -116,13 +122,13 @@ _CHINESE = {
 }
 
 
-def system_profiler(text: str) -> Reading | None:
-    """Read what system_profiler prints of a Mac, its GPUs or its hardware; None when it is no such text."""
+def read_system_profiler(text: str) -> Reading | None:
+    """Return what system_profiler prints of a Mac, in English or Chinese: GPUs, hardware; None for any other text."""
     if re.search("图形卡?/显示器|硬件概览", text):
         text = re.sub(r"(VRAM[^:\n]{0,20}):(?=\d)", r"\1: ", text)
         text = re.sub("(" + "|".join(_CHINESE) + ") ?: ?", lambda found: f"{_CHINESE[found[1]]}: ", text)
-    gpus = profiler_json(text) if '"SPDisplaysDataType"' in text else _text_gpus(text)
-    facts = _overview(text) if gpus is not None or "Hardware Overview:" in text else {}
+    gpus = read_profiler_json(text) if '"SPDisplaysDataType"' in text else _read_text_gpus(text)
+    facts = _read_overview(text) if gpus is not None or "Hardware Overview:" in text else {}
     if gpus is None and not facts:
         return None
     return Reading(facts={"os": "macos", **facts}, devices=tuple(Device(gpu=gpu) for gpu in gpus or ()))

@@ -34,11 +34,14 @@ def field(block: str, name: str) -> str:
 
 
 def gib(mib: str | float | None) -> float | None:
-    """Turn MiB into GiB; none and zero tell nothing."""
+    """Return MiB as GiB, rounded to a tenth; None for None and zero, which say nothing."""
     return round(float(mib) / 1024, 1) if mib and float(mib) else None
 
 
 def bus_address(text: str) -> str | None:
-    """Spell a PCI address as Linux does, `0000:01:00.0`: NVIDIA's tools write the domain with eight digits."""
+    """Return a PCI address as Linux spells it, `0000:01:00.0`; None for any other text.
+
+    NVIDIA's tools write the domain with eight digits.
+    """
     found = re.fullmatch(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", text.lower())
     return f"{found[1][-4:]}:{found[2]}" if found else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from assistant.catalog.names import find_architecture, find_system, pci_id, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import Device, Reading, gib
-from assistant.parsers.nvidia import smi_complaint
+from assistant.parsers.nvidia import find_smi_complaint
 
 Dump = dict[str, list[str]]
 
@@ -34,14 +34,14 @@ _LINE = re.compile(r"([^:|(]{2,40})(?:\([^()]{0,30}\)[ \t*]*)?[:|](.*)", re.DOTA
 _BARE = re.compile(r"(PyTorch version)[ \t]+(\d.*)", re.DOTALL | re.IGNORECASE)
 
 
-def _run_on(least: int) -> re.Pattern[str]:
-    """Find where a line begins in a dump whose line ends were lost on the way, behind so many blanks or more."""
+def _line_start_pattern(least: int) -> re.Pattern[str]:
+    """Return a pattern for where a line begins in a dump that lost its line ends, after `least` blanks or more."""
     labels = "|".join(sorted(map(re.escape, _LABELS), key=len, reverse=True))
     begins = rf"(?:{labels}):[ \t]|GPU \d{{1,3}}: |MIG \d|\[(?:pip3?|conda)\] "
     return re.compile(rf"(?<![ \t])[ \t]{{{least},}}(?![ \t])(?={begins})", re.IGNORECASE)
 
 
-_GAP, _RUN_ON = _run_on(2), _run_on(1)
+_GAP, _RUN_ON = _line_start_pattern(2), _line_start_pattern(1)
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
 # IPEX's script lists properties there, and drivers right behind.
 _NO_MODEL = re.compile(rf"(?:{_UNTOLD.pattern})$|MIG |\[\d|[^:]{{3,40}} version:", re.IGNORECASE)
@@ -61,28 +61,31 @@ _LONGEST_RUN_ON = 10**6
 # Nvidia driver version: 510.54
 # Versions of relevant libraries:
 # [pip3] torch==1.10.1
-def collect_env(text: str) -> Reading | None:
-    """Read the most complete dump in a text, ignoring quote marks, bullets and prose around it; None without one."""
+def read_collect_env(text: str) -> Reading | None:
+    """Return the fullest dump in a text as facts and GPUs, whatever prose, quote marks and bullets are around it.
+
+    Returns None for a text without a dump.
+    """
     lower = text.lower()
     if not any(label in lower for label in _TELLING):
         return None
     text = _GAP.sub("\n", text)
-    dump = _fullest_dump(text)
+    dump = _find_fullest_dump(text)
     if dump is None and len(text) < _LONGEST_RUN_ON:
-        dump = _fullest_dump(_RUN_ON.sub("\n", text))
+        dump = _find_fullest_dump(_RUN_ON.sub("\n", text))
     if dump is None:
         return None
-    facts = {name: value for name, value in _facts(dump).items() if value is not None and value != {}}
-    gpus = _gpus(dump)
+    facts = {name: value for name, value in _read_facts(dump).items() if value is not None and value != {}}
+    gpus = _read_gpus(dump)
     unseen = "this PyTorch saw no GPU; the machine may have one" if _GPUS in dump and not gpus else ""
     return Reading(facts=facts, devices=tuple(Device(gpu=gpu) for gpu in gpus), absence=unseen)
 
 
-def _fullest_dump(text: str) -> Dump | None:
-    """Cut out the fullest dump, as the lines under each label. Too few labels are mere prose.
+def _find_fullest_dump(text: str) -> Dump | None:
+    """Return the dump with the most labels in a text, as the lines under each label; None if there are too few.
 
-    A dump begins where PyTorch's version or the system is named once more. What stood before PyTorch's version
-    counts only where the dump does not repeat it: vLLM's script names the system first.
+    Too few labels are mere prose. A dump begins at PyTorch's version or the system if that is named once more. What is
+    before PyTorch's version counts only if the dump does not repeat it: vLLM's script names the system first.
     """
     fullest: Dump = {}
     dump: Dump = {}
@@ -108,13 +111,13 @@ def _fullest_dump(text: str) -> Dump | None:
 
 
 def _value(dump: Dump, label: str) -> str:
-    """Return the text right after a label, "" if the tool did not know it."""
+    """Return the first text after a label, "" if there is none or the tool did not know it."""
     first = next((line for line in dump.get(label, ()) if line), "")
     return "" if _UNTOLD.fullmatch(first) else first
 
 
-def _facts(dump: Dump) -> dict[str, object]:
-    """Return the facts of a dump, named as in `Machine`; None for what it does not tell."""
+def _read_facts(dump: Dump) -> dict[str, object]:
+    """Return the facts of a dump, named as in `Machine`; None for what it does not have."""
     system, platform, python = (_value(dump, label) for label in ("os", "python platform", "python version"))
     hints = (_value(dump, label) for label in ("libc version", "cudnn version", "gcc version", "clang version"))
     family = find_system(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)
@@ -135,9 +138,9 @@ def _facts(dump: Dump) -> dict[str, object]:
         "rosetta": True if family == "macos" and arch == "x86_64" and _apple_chip(dump) else None,
         "glibc": glibc[1] if glibc else None,
         "nvidia_driver": driver[0] if driver else None,
-        "nvidia_driver_state": smi_complaint(" ".join(dump.get(_GPUS, ())[:2])),
+        "nvidia_driver_state": find_smi_complaint(" ".join(dump.get(_GPUS, ())[:2])),
         "rocm_version": rocm[0] if rocm else None,
-        "packages": _packages(dump),
+        "packages": _read_packages(dump),
     }
 
 
@@ -150,8 +153,11 @@ _PACKAGE = re.compile(
 )
 
 
-def _packages(dump: Dump) -> dict[str, str]:
-    """Return the listed versions; the running torch's own word counts more than pip's or conda's list."""
+def _read_packages(dump: Dump) -> dict[str, str]:
+    """Return the versions of the listed packages by name; torch's is the one that it printed itself, if it did.
+
+    Of a package listed twice the first counts. conda's "pytorch" is taken for torch if that is not listed.
+    """
     listed = _PACKAGE.findall("\n".join(dump.get("versions of relevant libraries", ())))
     versions: dict[str, str] = {}
     for name, version in listed:
@@ -161,21 +167,27 @@ def _packages(dump: Dump) -> dict[str, str]:
     return {**versions, "torch": torch} if torch else versions
 
 
-def _gpus(dump: Dump) -> tuple[Gpu, ...]:
-    """Return the GPUs: of the first line, or of the lines `GPU 0: …`; slices (MIG) and complaints are no cards."""
+def _read_gpus(dump: Dump) -> tuple[Gpu, ...]:
+    """Return the GPUs of the lines `GPU 0: …`, or else of the first line, then Intel's GPUs, then Apple's chip.
+
+    Slices (MIG) and error messages are not GPUs.
+    """
     maker = Vendor.AMD if _value(dump, "rocm used to build pytorch") else Vendor.NVIDIA
     lines = [line for line in dump.get(_GPUS, ()) if line]
     many = [line for line in lines if re.match(r"GPU \d{1,3}: ", line)]
-    first = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
+    first = [line for line in lines[:1] if not _NO_MODEL.match(line) and not find_smi_complaint(line)]
     named = [_read_gpu_line(line, maker) for line in many or first]
     listed = [dump.get(label, []) for label in _INTEL] + [[line for line in lines if line[:1] == "["]]
-    intel = max([list(_intel_gpus(each)) for each in listed], key=len)
+    intel = max([list(_read_intel_gpus(each)) for each in listed], key=len)
     chip = _apple_chip(dump)
     return (*named, *intel, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
 
 
 def _read_gpu_line(line: str, vendor: Vendor) -> Gpu:
-    """Read `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`."""
+    """Return the GPU in a line: `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`.
+
+    `vendor` counts only if the name tells none. A name that was cut off ("...") becomes None.
+    """
     name = re.sub(r"^GPU \d{1,3}: *|\(UUID: [^)]{0,80}\)", "", line[:_LONGEST_NAME]).strip()
     gfx = re.search(r"\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)
     named = vendor_of_name(name)
@@ -186,8 +198,11 @@ def _read_gpu_line(line: str, vendor: Vendor) -> Gpu:
     )
 
 
-def _intel_gpus(lines: Iterable[str]) -> Iterable[Gpu]:
-    """Read `_XpuDeviceProperties(name='…', device_id=0xE211, total_memory=24480MB, …)` or a bare name."""
+def _read_intel_gpus(lines: Iterable[str]) -> Iterable[Gpu]:
+    """Yield the GPUs in lines such as `_XpuDeviceProperties(name='…', device_id=0xE211, total_memory=24480MB, …)`.
+
+    A line that begins with "Intel" is a bare name; other lines are skipped.
+    """
     for line in lines:
         name = re.search(r"\bname='([^']{1,100})'", line)
         device = re.search(r"\bdevice_id=0x([0-9A-Fa-f]{1,4})\b", line)

@@ -47,7 +47,7 @@ def text_lines(file: io.BufferedReader) -> Iterator[str]:
 
 
 def _pieces(file: io.BufferedReader | io.BytesIO) -> Iterator[str]:
-    """Read and decode whole lines, some millions of bytes at a time."""
+    """Yield a file's text, decoded and normalized, in pieces of whole lines; raise `BadInput` as `text_lines` does."""
     head = file.read1(PIECE)
     encoding = _detect_utf16(head)
     pieces: Iterable[bytes] = chain([head], iter(lambda: file.read1(PIECE), b""))
@@ -59,7 +59,10 @@ def _pieces(file: io.BufferedReader | io.BytesIO) -> Iterator[str]:
 
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes cut at line ends: each piece ends with a whole line, but for the last."""
+    """Yield the same bytes cut at line ends: each piece but the last ends with a whole line.
+
+    Raises `BadInput` for a line of more than `LONGEST_LINE` bytes.
+    """
     begun: list[bytes] = []
     for piece in pieces:
         cut = piece.rfind(b"\n") + 1
@@ -74,7 +77,7 @@ def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _detect_utf16(data: bytes) -> str | None:
-    """Return the kind of UTF-16 that a text begins in, None for any other; raise `BadInput` for a binary file."""
+    """Return the kind of UTF-16 that a text begins with, None for any other; raise `BadInput` for a binary file."""
     encoding, sample = _wide_encoding(data), data[:SAMPLE]
     odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
     if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
@@ -83,7 +86,7 @@ def _detect_utf16(data: bytes) -> str | None:
 
 
 def normalize_text(text: str) -> str:
-    """Return a text without colours and with one kind of line ends."""
+    """Return a text without colours, zeros and byte order marks, with line feeds alone at line ends."""
     return remove_colours(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").replace("\ufeff", "")
 
 
@@ -93,7 +96,7 @@ def remove_colours(text: str) -> str:
 
 
 def _wide_encoding(data: bytes) -> str | None:
-    """Recognise UTF-16 by its mark, or by the zeros in every other byte of the beginning."""
+    """Return "utf-16-le" or "utf-16-be" by the mark, or by zeros in every other byte of the beginning; else None."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16-le" if data.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
     head = data[:2000]
@@ -103,14 +106,14 @@ def _wide_encoding(data: bytes) -> str | None:
 
 
 def _is_utf16_half(upper: bytes, lower: bytes) -> bool:
-    """Return whether these are the upper and the lower halves of UTF-16's units, by the zeros of ASCII's."""
+    """Return whether these are the upper and the lower halves of UTF-16's units: ASCII's upper halves are zeros."""
     half, zeros = len(lower) or 1, upper.count(0)
     written = zeros > 0.6 * half or (zeros > 0.1 * half and not upper.translate(None, _IN_USE))
     return written and lower.count(0) < 0.1 * half
 
 
 def _decode_lines(piece: bytes) -> str:
-    """Decode lines as UTF-8, or each line by itself if they are not all UTF-8."""
+    """Return lines decoded as UTF-8, or each line by itself as `_line` does if they are not all UTF-8."""
     try:
         return piece.decode()
     except UnicodeDecodeError:
@@ -118,7 +121,7 @@ def _decode_lines(piece: bytes) -> str:
 
 
 def _line(line: bytes) -> str:
-    """Decode one line by the encodings that fit, as a log may mix the output of several programs."""
+    """Return a line decoded by the first encoding that fits it, else as cp1252: a log may mix programs' output."""
     # Measured 2026: charset-normalizer 3.5 read 20 of 44 Chinese system messages in GB18030 right, this reads all; of
     # 37 Western ones it read 22 and this 12, but there the words that rules look for are ASCII. It gives up mixed logs.
     for encoding in _encodings(locale.getencoding()):
@@ -131,7 +134,7 @@ def _line(line: bytes) -> str:
 
 @cache
 def _encodings(own: str) -> tuple[str, ...]:
-    """Return the encodings to try, the most telling first, where `own` is the locale's.
+    """Return the encodings to try in order; `own` is the locale's.
 
     In a code page of one byte for each letter nearly everything can be read: Chinese comes before it as far as its
     common letters go, which no accent among ASCII looks like.
@@ -147,5 +150,5 @@ _ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
 
 
 def decode_entities(text: str) -> str:
-    """Decode the entities of `_ENTITIES`; `html.unescape` would also change addresses (`?a=1&copy=2`)."""
+    """Return a text with `_ENTITIES` decoded; `html.unescape` would also change addresses (`?a=1&copy=2`)."""
     return _ENTITY.sub(lambda found: _ENTITIES[found[1]], text) if "&" in text else text

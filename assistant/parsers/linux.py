@@ -13,8 +13,8 @@ from assistant.parsers.cards import Device, Reading, bus_address
 
 # NAME="Alpine Linux"
 # VERSION_ID=3.21.3
-def os_name(os_release: str) -> str | None:
-    """Read name and version number off /etc/os-release: `Ubuntu 24.04`; a rolling system has no number."""
+def read_os_name(os_release: str) -> str | None:
+    """Return name and number in /etc/os-release: `Ubuntu 24.04`; a rolling system has no number. None without name."""
     pairs = (line.partition("=") for line in os_release.splitlines())
     fields = {name: value.strip().strip("\"'") for name, _sign, value in pairs}
     name = fields.get("NAME") or fields.get("ID")
@@ -22,8 +22,8 @@ def os_name(os_release: str) -> str | None:
 
 
 # MemTotal:        8187281 kB
-def meminfo_total_kib(meminfo: str) -> int | None:
-    """Read the total memory in KiB off /proc/meminfo."""
+def read_total_memory_kib(meminfo: str) -> int | None:
+    """Return the total memory in KiB in /proc/meminfo; None without it."""
     found = re.search(r"^MemTotal: {0,40}(\d{1,15}) kB", meminfo, re.MULTILINE)
     return int(found[1]) if found else None
 
@@ -48,8 +48,11 @@ class PciDevice(Record, frozen=True):
 # PCI_ID=1002:73DF
 # PCI_SLOT_NAME=0000:0b:00.0
 # REVISION=0xc1
-def pci_devices(uevents: str) -> tuple[PciDevice, ...]:
-    """Read `uevent` descriptions, parted by empty lines, each with its REVISION line last."""
+def read_pci_devices(uevents: str) -> tuple[PciDevice, ...]:
+    """Return the devices in `uevent` descriptions, separated by empty lines, each with its REVISION line last.
+
+    Descriptions without id, class or address are left out.
+    """
     blocks = (dict(re.findall(r"^(\w+)=(.*)$", block, re.MULTILINE)) for block in uevents.split("\n\n"))
     return tuple(
         PciDevice(
@@ -91,10 +94,11 @@ _WRAPPED = re.compile(
 )
 
 
-def lspci(text: str) -> Reading | None:
-    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none.
+def read_lspci(text: str) -> Reading | None:
+    """Return the GPUs in lspci's output, with ids (-nn), drivers (-k) or neither; None without any.
 
-    `lspci` and `lspci -nn` may stand one after the other: of two lines for one address, that with ids counts.
+    Audio devices and NPUs are left out. `lspci` and `lspci -nn` may both be there: of two lines for one address, that
+    with ids counts.
     """
     found: dict[str | None, Device] = {}
     text = text[:_LONGEST]
@@ -111,7 +115,7 @@ def lspci(text: str) -> Reading | None:
         if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
             continue
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
-        plain = _catalogued_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
+        plain = _name_for_shared_id(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
         bus = bus_address(f"{domain or '0000:'}{address}")
         if gpu.pci_id or bus not in found:
@@ -120,15 +124,15 @@ def lspci(text: str) -> Reading | None:
 
 
 def _ids(name: str) -> list[str]:
-    """Return the ids behind a name, or the number of a device that pci.ids did not know: "Device 1db6"."""
+    """Return the PCI ids beside a name, else that of its maker and the number in "Device 1db6"; [] for none."""
     ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
     unknown = re.search(r"(?:Corporation|Inc\. \[AMD/ATI\]) Device ([0-9a-f]{4})(?![\w\[])", name)
     number = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
     return [own or other for own, other in ids] or ([number] if number else [])
 
 
-def _catalogued_name(line: str, number: str) -> str | None:
-    """Return the product that a line names, where the catalogue knows only the family of its id."""
+def _name_for_shared_id(line: str, number: str) -> str | None:
+    """Return the product that lspci names in a line if the catalogue has several for its id (`number`); else None."""
     identity = identify(number)
     named = re.search(r"(?:Inc\. \[AMD/ATI\]|Corporation) ([A-Z][^\n]{3,100}?) \[[0-9a-f]{4}:", line)
     family = identity and re.search(r" / |\(", identity.name)

@@ -118,8 +118,8 @@ _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
 
 @lru_cache(maxsize=2)  # a report's cards are looked for apart from its other facts
-def mentioned(text: str) -> Machine:
-    """Read a lower-case text.
+def read_mentioned(text: str) -> Machine:
+    """Return what a lower-case text mentions of its machine, as a machine with those facts alone.
 
     For example: `File "/usr/lib/python3.12/json/__init__.py", line 346` and `my 4070 ti, torch 2.6.0+cpu, win 11`.
     """
@@ -127,7 +127,7 @@ def mentioned(text: str) -> Machine:
     systems = [name for name, pattern in patterns("hints").items() if pattern.search(text)]
     if not systems:
         systems = [name for name, pattern in patterns("spoken").items() if _first(pattern, text)]
-        systems = [name for name in systems if _numbered(patterns("spoken")[name], text)] or systems
+        systems = [name for name in systems if _is_with_version(patterns("spoken")[name], text)] or systems
     system: Any = "linux" if wsl else systems[0] if len(systems) == 1 else None
     found = _PATH.search(text)
     in_path = f"3.{next(filter(None, found.groups()))}" if found else None
@@ -139,13 +139,13 @@ def mentioned(text: str) -> Machine:
         python=next(filter(None, (_first(form, text) for form in _PYTHON)), None) or in_path,
         python_bits=32 if _BITS.search(text) else None,
         nvidia_driver=_first(_DRIVER, text),
-        gpus=_gpus(text),
-        packages=_packages(text),
+        gpus=_read_gpus(text),
+        packages=_read_packages(text),
     )
 
 
 def read_mentioned_rocm(text: str) -> str | None:
-    """Return the ROCm that a lower-case text says is there; None where it tells several."""
+    """Return the version of ROCm that a lower-case text says is there; None for none or several."""
     versions = {match[1] for match in _find_present(_ROCM, text)}
     return versions.pop() if len(versions) == 1 else None
 
@@ -153,7 +153,7 @@ def read_mentioned_rocm(text: str) -> str | None:
 NEWEST_TORCH = 9  # a major version that no torch has reached
 
 
-def _numbered(pattern: re.Pattern[str], text: str) -> bool:
+def _is_with_version(pattern: re.Pattern[str], text: str) -> bool:
     """Return whether a system is mentioned with its version ("windows 10"), which shows that it is there."""
     return any(
         found[0][-1].isdigit() or text[found.end() :][:2].strip()[:1].isdigit()
@@ -161,8 +161,11 @@ def _numbered(pattern: re.Pattern[str], text: str) -> bool:
     )
 
 
-def _packages(text: str) -> dict[str, str]:
-    """Return the versions that a text names, by package; one with a build's tag counts more than one without."""
+def _read_packages(text: str) -> dict[str, str]:
+    """Return the versions that a text mentions, by package; the first counts, but one with a build's tag before others.
+
+    Of torch, it is the installed one, as `_find_installed_torch` says.
+    """
     found: dict[str, str] = {}
     for match in _find_present(_PACKAGE, text):
         name = match[1].replace("_", "-").replace("pytorch", "torch")
@@ -174,18 +177,22 @@ def _packages(text: str) -> dict[str, str]:
             version = f"{version}+{build[1]}"
         if "+" in version or name not in found:
             found[name] = version if "+" not in found.get(name, "") else found[name]
-    if torch := _torch(text, found.pop("torch", None)):
+    if torch := _find_installed_torch(text, found.pop("torch", None)):
         found["torch"] = torch
     return found
 
 
-def _torch(text: str, named: str | None) -> str | None:
-    """Return the installed torch: the one installed last, else the one `named`, unless it was removed."""
+def _find_installed_torch(text: str, named: str | None) -> str | None:
+    """Return the installed torch: the one installed last, else last changed to, else stated first; None without any.
+
+    Stated ones are builds, conda's and `named`, another that the text mentions, but for removed ones. Of the same
+    version, one with a build's tag is preferred.
+    """
     installed = [match[1] for match in _INSTALLED.finditer(text)]
     removed = {match[1] for match in _REMOVED.finditer(text)}
     changed = list(_CHANGED.finditer(text))
     removed |= {match[1] for match in changed if match[1] != match[2]}
-    builds = _printed_builds(text)
+    builds = _find_builds(text)
     conda = [f"{match[1]}+{match[2].replace('cuda', 'cu').replace('.', '')}" for match in _CONDA.finditer(text)]
     after = [match[2] for match in changed if "+" in match[2]]
     stated = [version for version in (*builds, *conda, named) if version and version not in removed]
@@ -195,12 +202,12 @@ def _torch(text: str, named: str | None) -> str | None:
 
 
 def find_replaced_torch(text: str) -> tuple[str, str] | None:
-    """Return the GPU build of PyTorch that a lower-case text says was removed, and what came in its place."""
+    """Return the GPU build of PyTorch that was removed, and its replacement; None for two of CUDA or with one tag."""
     changed = list(_CHANGED.finditer(text))
     removed = [*_REMOVED.finditer(text), *changed]
     before = next((match[1] for match in removed if re.search(r"\+(?:cu|rocm|xpu)", match[1])), None)
-    after = _torch(text, None) or next((match[2] for match in changed), None)
-    builds = _printed_builds(text)
+    after = _find_installed_torch(text, None) or next((match[2] for match in changed), None)
+    builds = _find_builds(text)
     kinds = [re.sub(r"[\d.]", "", build.partition("+")[2]) for build in builds]
     if not before and len(builds) > 1 and kinds[0] not in {"cpu", kinds[-1]}:
         before, after = builds[0], builds[-1]  # printed before an installation and after it
@@ -214,8 +221,8 @@ def find_replaced_torch(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _printed_builds(text: str) -> list[str]:
-    """Return the builds of PyTorch that a text names by their tags, in its order."""
+def _find_builds(text: str) -> list[str]:
+    """Return PyTorch's builds that a text names by tag (`2.7.0+cpu`), in its order; other packages' are skipped."""
     found = []
     for match in _find_present(_BUILD, text):
         owner = _OTHERS.search(text[max(0, match.start() - 40) : match.start()])
@@ -235,8 +242,8 @@ _LEADS = re.compile(
 )
 
 
-def _gpus(text: str) -> tuple[Gpu, ...]:
-    """Return the cards that a text names; a target alone is one only where no card with it is named."""
+def _read_gpus(text: str) -> tuple[Gpu, ...]:
+    """Return the GPUs that a text names; a target (gfx…) alone is one only if no GPU with it is named."""
     cards: dict[str, Gpu] = {}
     text = _TARGETS.sub(" ", text)
     for vendor, pattern in patterns("mentions").items():
@@ -260,7 +267,10 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 
 
 def _find_present(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield a pattern's matches, without those that the words before them mark as wished for or somebody else's."""
+    """Yield a pattern's matches, without those that the words before them mark as wished for or somebody else's.
+
+    At most `_MOST` matches are looked at.
+    """
     for count, found in enumerate(pattern.finditer(text)):
         if count == _MOST:
             return

@@ -24,10 +24,10 @@ _LISTED = re.compile(r"^[ \t]{0,8}GPU \d{1,3}: ([^\n]{3,80}) \(UUID: GPU-", re.M
 # |=========================================+========================+======================|
 # |   0  NVIDIA B200                    Off |   00000000:63:00.0   On |                  N/A |
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
-def smi_table(text: str) -> Reading | None:
-    """Read the table that `nvidia-smi` or nvitop prints, of one or more GPUs; None for any other text.
+def read_smi_table(text: str) -> Reading | None:
+    """Return the driver and the GPUs in the table that `nvidia-smi` or nvitop prints; None for any other text.
 
-    A name that is cut short is completed from `nvidia-smi -L` beside it, if the one in its place begins alike.
+    A name that was cut off is taken from `nvidia-smi -L` beside it, if the name at its place there begins alike.
     """
     if not any(mark in text for mark in ("NVIDIA-SMI", "NVITOP", "Persistence-M")):  # pastes begin anywhere
         return None
@@ -44,26 +44,26 @@ def smi_table(text: str) -> Reading | None:
         if name.endswith("...") and listed.startswith(name.removesuffix("...").rstrip()):
             name = listed
         devices.append(_device(row[3], name, size))
-    facts = _facts(text)
+    facts = _read_facts(text)
     return Reading(facts=facts, devices=tuple(devices)) if devices or any(facts.values()) else None
 
 
 _WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
 
 
-def _facts(text: str) -> dict[str, object]:
-    """Read the driver, its CUDA and the system off the head of what nvidia-smi prints."""
+def _read_facts(text: str) -> dict[str, object]:
+    """Return `nvidia_driver`, `cuda_driver_api` and `os` ("windows") in what nvidia-smi prints; None for unknown."""
     return {
-        "nvidia_driver": _first(r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})", text),
-        "cuda_driver_api": _first(r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})", text),
+        "nvidia_driver": _search_first(r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})", text),
+        "cuda_driver_api": _search_first(r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})", text),
         "os": "windows" if _WDDM.search(text) else None,
     }
 
 
 def _device(bus: str, shown: str, size: str | float | None, pci_id: str | None = None) -> Device:
-    """Return a GPU by its name as a tool shows it and its memory in MiB; a capability stands in for a lost name."""
+    """Return a GPU by its name as a tool shows it and its memory in MiB; for a name that is lost, by its capability."""
     vram = gib(size)
-    name, capability = _whole_name(shown.strip(), vram)
+    name, capability = _complete_name(shown.strip(), vram)
     gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=vram, pci_id=pci_id, compute_capability=capability)
     return Device(gpu=gpu, bus=bus_address(bus))
 
@@ -72,12 +72,12 @@ _CUT = re.compile(r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$")
 _LEAST_SHOWN = 0.85  # of a card's memory, drivers and error correction leave so much; measured: 14.9 of 16, 39.4 of 40
 
 
-def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | None]:
-    """Complete a name that a table cut off at either end: `NVIDIA GeForce RTX 4060 ...`; any other stays as it is.
+def _complete_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | None]:
+    """Return the whole name for one that a table cut off at either end, `NVIDIA GeForce RTX 4060 ...`, and None.
 
-    Where several names go on like that, one that tells the memory is held against it; what all of them share is the
-    name, unless that is another card's. Where the name stays unknown, the compute capability that all share is
-    returned beside it.
+    A name that was not cut off, or a beginning that no name completes, stays as it is. If several complete it, those
+    whose memory differs are left out, and what the others share is returned, unless that is another card's name. If
+    the name stays unknown it is None, and the second value is the compute capability that all share; else None.
     """
     part, at_end = _CUT.sub("", shown).strip(), bool(_CUT.match(shown))
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
@@ -96,7 +96,7 @@ def _whole_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | No
     return None, capabilities.pop() if len(capabilities) == 1 else None
 
 
-def _first(pattern: str, text: str) -> str | None:
+def _search_first(pattern: str, text: str) -> str | None:
     found = re.search(pattern, text)
     return found[1].rstrip(".") if found else None
 
@@ -115,8 +115,8 @@ def _first(pattern: str, text: str) -> str | None:
 #         Device Id                         : 0x100410DE
 #     FB Memory Usage
 #         Total                             : 3020 MiB
-def smi_query(text: str) -> Reading | None:
-    """Read what `nvidia-smi -q` prints."""
+def read_smi_query(text: str) -> Reading | None:
+    """Return the driver and the GPUs in what `nvidia-smi -q` prints, also without its top; None for any other text."""
     head, *parts = re.split(rf"^[ \t]{{0,40}}GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
     if "NVSMI LOG" not in head and "FB Memory Usage" in head:  # the top was cut off
         parts = [field(head, "Bus Id"), head, *parts]
@@ -128,7 +128,7 @@ def smi_query(text: str) -> Reading | None:
         ids = re.match(r"0x([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})$", field(block, "Device Id"))
         pci_id = f"{ids[2]}:{ids[1]}".lower() if ids else None
         devices.append(_device(bus, field(block, "Product Name"), memory[1] if memory else None, pci_id))
-    facts = {**_facts(head), "os": "windows" if _WDDM.search(text) else None}
+    facts = {**_read_facts(head), "os": "windows" if _WDDM.search(text) else None}
     return Reading(facts=facts, devices=tuple(devices))
 
 
@@ -140,8 +140,11 @@ _OTHER_CELL = re.compile(
 _MOST = 64  # GPUs of one machine
 
 
-def smi_list(text: str) -> Reading | None:
-    """Read what `nvidia-smi -L` and `nvidia-smi --query-gpu=… --format=csv` print."""
+def read_smi_list(text: str) -> Reading | None:
+    """Return the GPUs, and the driver if listed, in what `nvidia-smi -L` or `--query-gpu=… --format=csv` prints.
+
+    Returns None for a text without any. A CSV line counts if one cell is a name and all others have known forms.
+    """
     devices = [_device("", name, None) for name in _LISTED.findall(text)[:_MOST]]
     lines = re.findall(r"^[^\n]{0,300}(?:NVIDIA|Tesla|Quadro|GeForce) [^\n]{0,300}$", text, re.MULTILINE)
     driver = None
@@ -167,8 +170,8 @@ def _device_from_cells(name: str, cells: list[str]) -> Device:
 
 
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Tue Sep 23 09:55:41 UTC 2025
-def driver_version(proc_version: str) -> str | None:
-    """Read the kernel module's version off /proc/driver/nvidia/version."""
+def read_driver_version(proc_version: str) -> str | None:
+    """Return the kernel module's version in /proc/driver/nvidia/version; None without it."""
     found = re.search(r"Kernel Module(?: for \w{1,12})?\s{1,8}(\d{2,4}\.[\d.]{1,12})", proc_version)
     return found[1].rstrip(".") if found else None
 
@@ -187,8 +190,8 @@ _COMPLAINTS = {
 }
 
 
-def smi_complaint(text: str) -> str | None:
-    """Return the key of nvidia-smi's error message: `mismatch`, `not-communicating`, `no-devices` …; None without."""
+def find_smi_complaint(text: str) -> str | None:
+    """Return the key of nvidia-smi's error message in a text: `mismatch`, `no-devices` and so on; None if none."""
     return next((state for state, words in _COMPLAINTS.items() if re.search(words, text, re.IGNORECASE)), None)
 
 
@@ -202,17 +205,20 @@ _NOT_THERE = re.compile(
 )
 
 
-def smi_trouble(text: str) -> Reading | None:
-    """Read the line that says that nvidia-smi is not there or sees no device, else what it complains of."""
+def read_smi_trouble(text: str) -> Reading | None:
+    """Return as absence the line that says that nvidia-smi is missing or sees no device, else its error as a fact.
+
+    Returns None for a text with neither.
+    """
     if found := _NOT_THERE.search(text):
         line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
         os = "windows" if re.search(r"recogni[sz]ed|不是内部|项识别为", line) else None
-        return Reading(facts={"os": os, "nvidia_driver_state": smi_complaint(line)}, absence=line)
+        return Reading(facts={"os": os, "nvidia_driver_state": find_smi_complaint(line)}, absence=line)
     at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
-    state = smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
+    state = find_smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
     return Reading(facts={"nvidia_driver_state": state}) if state else None
 
 
-def nvidia_smi(text: str) -> Reading | None:
-    """Read the table that `nvidia-smi` prints, or else what it says in its place."""
-    return smi_table(text) or smi_trouble(text)
+def read_nvidia_smi(text: str) -> Reading | None:
+    """Return what the table of `nvidia-smi` says, or else the error printed instead of it; None without either."""
+    return read_smi_table(text) or read_smi_trouble(text)

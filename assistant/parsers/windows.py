@@ -20,7 +20,7 @@ class Adapter(Record, frozen=True):
 
 
 def read_pci_id(device: str) -> str | None:
-    r"""Read `10de:2684` off `PCI\VEN_10DE&DEV_2684&SUBSYS_…`."""
+    r"""Return `10de:2684` for `PCI\VEN_10DE&DEV_2684&SUBSYS_…`; None for another text."""
     found = re.search(r"ven_([0-9a-f]{4})&dev_([0-9a-f]{4})", device, re.IGNORECASE)
     return f"{found[1]}:{found[2]}".lower() if found else None
 
@@ -28,8 +28,8 @@ def read_pci_id(device: str) -> str | None:
 # {"DriverDesc": "NVIDIA GeForce GTX 1060 6GB", "ProviderName": "NVIDIA", "DriverDate": "12-19-2018",
 #  "DriverVersion": "25.21.14.1771", "MatchingDeviceId": "PCI\\VEN_10DE&DEV_1C03",
 #  "HardwareInformation.qwMemorySize": 6442450944}
-def adapter(values: Mapping[str, object]) -> Adapter | None:
-    """Read one adapter off its registry values; None without a description."""
+def read_adapter(values: Mapping[str, object]) -> Adapter | None:
+    """Return the adapter that its registry values describe; None without a description."""
     name, device = str(values.get("DriverDesc") or ""), str(values.get("MatchingDeviceId") or "")
     if not name:
         return None
@@ -50,8 +50,11 @@ def adapter(values: Mapping[str, object]) -> Adapter | None:
     )
 
 
-def nvidia_version(windows_version: str) -> str | None:
-    """Read NVIDIA's own number (`560.94`) off the one Windows shows (`32.0.15.6094`): its last five digits."""
+def read_nvidia_version(windows_version: str) -> str | None:
+    """Return NVIDIA's own number (`560.94`) for the one Windows shows (`32.0.15.6094`): its last five digits.
+
+    Returns None for any other text.
+    """
     digits = "".join(windows_version.split(".")[-2:])
     return (
         f"{digits[-5:-2]}.{digits[-2:]}" if re.fullmatch(r"\d+(?:\.\d+){3}", windows_version) and digits[4:] else None
@@ -62,7 +65,7 @@ def nvidia_version(windows_version: str) -> str | None:
 # CurrentBuild   17763
 # ReleaseId      1809
 def windows_name(values: Mapping[str, object]) -> str | None:
-    r"""Name the release from `…\Windows NT\CurrentVersion`: `Windows 11 24H2 (10.0.26100)`."""
+    r"""Return `Windows 11 24H2 (10.0.26100)` by the values of `…\Windows NT\CurrentVersion`; None without build."""
     build = str(values.get("CurrentBuild") or values.get("CurrentBuildNumber") or "")
     if not build.isdigit():
         return None
@@ -79,8 +82,8 @@ def windows_name(values: Mapping[str, object]) -> str | None:
 _VALUE = re.compile(r"^ {4}(\S[^\n]{0,100}?) {4}REG_(\w{2,10}) {4}([^\n]{0,400})$", re.MULTILINE)
 
 
-def reg_query(text: str) -> dict[str, object]:
-    """Read the values that `reg query KEY` prints for one key; numbers come in hex."""
+def read_reg_query(text: str) -> dict[str, object]:
+    """Return the values that `reg query KEY` prints for one key, by name; DWORD and QWORD as numbers."""
     found: dict[str, object] = {}
     for name, kind, value in _VALUE.findall(text.replace("\r", "")):
         number = kind in {"DWORD", "QWORD"} and re.fullmatch(r"0x[0-9a-f]{1,16}", value.strip())
@@ -107,8 +110,11 @@ _CARDS, _HEAD = ("Display Devices", "Render Devices"), "System Information"
 #           Device Key: Enum\PCI\VEN_10DE&DEV_1F11&SUBSYS_126A1462&REV_A1
 #     Dedicated Memory: 5980 MB
 #       Driver Version: 27.21.14.5541
-def dxdiag(text: str) -> Reading | None:
-    """Read a report, whole or only its display part; None when the text is none."""
+def read_dxdiag(text: str) -> Reading | None:
+    """Return the system and the GPUs in dxdiag's report, whole or only its display part; None for any other text.
+
+    A GPU that several parts list is returned once.
+    """
     parts = re.split(_SECTION, text, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=False))
     if "Card name: " in parts[0] and re.search(r"^ {0,40}(?:DAC|Chip) type: ", parts[0], re.MULTILINE):
@@ -140,7 +146,7 @@ def _fields(section: str) -> dict[str, str]:
 
 
 def _cards(section: str) -> list[Adapter]:
-    """Read each device of a section, which begins at its card's name, under the names that the registry has for it."""
+    """Return the adapters in a section of dxdiag's report, one for each line `Card name: ` with a name."""
     found = []
     for block in re.split(r"^[ \t]{0,40}(?=Card name: )", section, flags=re.MULTILINE)[1:]:
         fields = _fields(block)
@@ -157,11 +163,11 @@ def _cards(section: str) -> list[Adapter]:
             "DriverVersion": fields.get("Driver Version", ""),
             "HardwareInformation.qwMemorySize": int(size * 2**30) if size else 0,
         }
-        found.append(adapter(values))
+        found.append(read_adapter(values))
     return [card for card in found if card]
 
 
 def _gib(text: str) -> float | None:
-    """Read gibibytes off `32768MB RAM` or `10053 MB`."""
+    """Return GiB for `32768MB RAM` or `10053 MB`; None for any other text."""
     found = re.match(r"(\d{1,8}) ?MB", text)
     return gib(found[1]) if found else None

@@ -40,7 +40,7 @@ class Pins(NamedTuple):
     releases: frozenset[str] | None = None
 
     def allow(self, wheel: TorchWheel) -> bool:
-        """Return whether a build satisfies the pins."""
+        """Return whether a build satisfies the pins on torch; any build tag allows PyPI's default build as well."""
         if self.local and wheel.variant not in (self.local, "pypi"):
             return False
         return self.allow_release(wheel.release)
@@ -59,7 +59,7 @@ class Pins(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The pins that restrict torch, as the user may read them."""
+        """The pins that restrict torch, as the user may read them; "" without any."""
         if not (self.torch or self.local or self.family):
             return ""
         torch = f"torch{self.torch}" + (f"+{self.local}" if self.local else "") if self.torch or self.local else ""
@@ -83,11 +83,11 @@ def companions(pin: Requirement, release: TorchRelease) -> list[str]:
 
 
 def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:
-    """Split the pins into those on torch, its build, its family and others, with the releases that they allow.
+    """Read requirement lines and return them split into pins on torch, its build, its family, and other packages.
 
-    One whose marker is false in the target's `environment` counts for nothing; `releases` is None where all are.
-    Raises `BadInput` for one that cannot be read, `NothingFits` for pins on torch and its family that contradict each
-    other or ask for what was never released.
+    A line whose marker is false for the target (`environment`: values by the names of PEP 508) is left out. `releases`
+    of the result are the torch versions of the catalogue that the pins allow; None if no pin restricts torch. Raises
+    `BadInput` for a line that cannot be read, and `NothingFits` if pins contradict each other or allow no release.
     """
     torch, local = SpecifierSet(), None
     family: list[Requirement] = []
@@ -137,10 +137,10 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
 
 
 def applicable_requirements(lines: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
-    """Read requirements, without markers, as far as they apply where markers have the values of `environment`.
+    """Return the requirements in `lines` whose markers are true with the values of `environment`, without markers.
 
-    They are read once and shared: change a copy. Raises `BadInput` for one that cannot be read, and for a torch that is
-    named by its file.
+    They are read once and shared: change a copy. Raises `BadInput` for a line that cannot be read, and for one that
+    gives the URL of a file of torch or its family.
     """
     values = tuple(environment.items())
     return [pin for line in lines if (pin := _read_if_true(line, values))]
@@ -148,7 +148,7 @@ def applicable_requirements(lines: Iterable[str], environment: Mapping[str, str]
 
 @lru_cache(maxsize=4096)  # a search reads the same pins once for each release
 def _read_if_true(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
-    """Return a requirement without its marker, None if that is false; raise as `applicable_requirements` does."""
+    """Return a line's requirement without its marker, None if that is false; raise like `applicable_requirements`."""
     try:
         pin = Requirement(line)
     except InvalidRequirement as error:
@@ -183,7 +183,7 @@ class Context(NamedTuple):
         return [wheel for wheel in wheels if self.can_install(wheel) and self.pins.allow(wheel)]
 
     def can_install(self, wheel: TorchWheel) -> bool:
-        """Return whether the system's glibc or macOS is new enough for a build; an unknown version counts as new."""
+        """Return whether glibc or macOS is new enough for a build, True if unknown; the Python is not checked."""
         target = self.target
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on
@@ -192,7 +192,7 @@ class Context(NamedTuple):
         return not target.glibc or target.glibc >= wheel.glibc
 
     def published_line(self, package: str, cuda: int | None = None) -> str | None:
-        """Return the requirement line of a package that plans add, for a CUDA major; None without a wheel here."""
+        """Return the line for a package that plans add, for a CUDA major; None if it has no wheel here."""
         row = self.catalog.by("torch.basics", "package", "cuda").get((package, cuda))
         if row and self.target.tag in row.pythons.get(self.target.platform, ()):
             return str(row.requirement or row.package)
@@ -203,9 +203,10 @@ class Context(NamedTuple):
         return self._replace(driver=self.driver._replace(version=(), api=()))
 
     def without_each(self, conditions: Iterable[str], find: Callable[[Context], T | None]) -> dict[str, T]:
-        """Call `find` with this context without one of the conditions at a time; return what it finds, by condition.
+        """Call `find` once for each of the conditions, with this context freed from that one alone.
 
-        Conditions: "driver" (NVIDIA's version), "pins" (on torch), "system" (its age and the Python), "wsl".
+        Returns what it finds by condition, without those for which it returns None. Conditions: "driver" (NVIDIA's
+        version), "pins" (on torch), "system" (its age and the Python), "wsl".
         """
         freed = {
             "driver": self.with_any_driver(),
@@ -345,9 +346,9 @@ def sentence(key: str, /, **params: object) -> Message:
 
 
 def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
-    """Return why a candidate is not of the newest release that the pins allow; None where it is, or is said otherwise.
+    """Return why a candidate is not of the newest release that the pins allow; None if it is, or the cause is another.
 
-    torch-directml's torch is frozen, which its own warning tells.
+    None for DirectML, too: its own warning says that its torch is frozen.
     """
     allowed = (row for row in context.catalog.releases if context.pins.allow_release(row))
     newest = next(allowed, None)
@@ -369,7 +370,7 @@ def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
 
 
 def with_assumed_code(text: Message, wheel: TorchWheel) -> Message:
-    """Return a sentence about the code in a build, in words that call it assumed where nobody has looked into it."""
+    """Return a sentence about the code in a build; if nobody has looked into that build, one that calls it assumed."""
     if not wheel.assumed:
         return text
     key = f"{text.key}-assumed"
@@ -387,7 +388,7 @@ def reject(backend: Backend, key: str, why: Text, would_help: Text = "", variant
 
 
 def reject_hidden(backend: Backend, vendor: Vendor, context: Context) -> Rejection | None:
-    """Return a rejection if an environment variable, such as CUDA_VISIBLE_DEVICES=-1, hides all of a maker's GPUs."""
+    """Return a rejection if a variable such as CUDA_VISIBLE_DEVICES=-1 hides all of a maker's GPUs here, else None."""
     for row in context.catalog.rows("systems.hiding"):
         value = context.machine.env.get(row.variable) if vendor.value in row.vendors else None
         if value is not None and value.split(",")[0].strip().lower() in _NO_DEVICE:
@@ -398,7 +399,7 @@ def reject_hidden(backend: Backend, vendor: Vendor, context: Context) -> Rejecti
 
 
 def reject_pins(backend: Backend, context: Context, version: str, variant: str) -> Rejection:
-    """Reject a backend whose build is there but for the pins: torch `version` with `variant`."""
+    """Return the rejection of a backend that only the pins exclude: torch `version` with `variant` would run here."""
     return reject(
         backend,
         "pins-exclude-build",
@@ -409,7 +410,7 @@ def reject_pins(backend: Backend, context: Context, version: str, variant: str) 
 
 
 def reject_system(backend: Backend, context: Context, would_help: Message, variant: str = "") -> Rejection:
-    """Reject a backend none of whose builds has a wheel for this system and Python."""
+    """Return the rejection of a backend of which no build that the pins allow installs on this system and Python."""
     pins = context.pins.text
     with_pins = _("No {backend} build that satisfies {pins} installs with Python {python} on this system.")
     why = with_pins if pins else _("No {backend} build installs with Python {python} on this system.")

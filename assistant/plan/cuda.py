@@ -25,7 +25,11 @@ from assistant.plan.target import USUAL_PYTHON, Card
 
 
 def offers(context: Context) -> list[Offer]:
-    """Return the best CUDA build for all NVIDIA cards, a newer one for the newest card only, and the rejections."""
+    """Return CUDA's candidates, best first, and rejections after them; [] for a machine without NVIDIA cards.
+
+    The first candidate is the best build for all cards that decide. A second is of a newer torch, if there is one for
+    the newest card alone. Rejections say what would bring a newer torch, or without a candidate, why there is none.
+    """
     cards = [card for card in context.cards if card.vendor is Vendor.NVIDIA]
     if not cards:
         return []
@@ -45,7 +49,7 @@ def offers(context: Context) -> list[Offer]:
 
 
 def _reject_driver_state(context: Context) -> Rejection | None:
-    """Return a rejection of CUDA if NVIDIA's driver is known not to be ready; else None."""
+    """Return the rejection of CUDA, with what to do, if NVIDIA's driver is known not to be ready; else None."""
     obstacle = context.driver.obstacle
     if obstacle is None:
         return None
@@ -55,9 +59,10 @@ def _reject_driver_state(context: Context) -> Rejection | None:
 
 
 def _cards_that_decide(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
-    """Return the cards whose code must be in the build; retired cards count only when there is no other.
+    """Return the cards whose code must be in the build: all but retired ones, or all if every card is retired.
 
-    A card is retired when its last driver runs none of the newest release's builds, as for Kepler and older.
+    A card is retired if its last driver runs none of the newest release's builds, as for Kepler and older. A card
+    without a known capability gets that of its family.
     """
     rated = [
         card if card.capability else card._replace(capability=number(_family_by_name(card.name, catalog).capability))
@@ -67,9 +72,9 @@ def _cards_that_decide(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
 
 
 def _family_by_name(name: str, catalog: Catalog) -> Row:
-    """Return the family of a card that no table lists, by its name, with the capability to assume of it.
+    """Return the row of the first family whose pattern (`words`) occurs in a card's name, for cards in no other table.
 
-    The last one, without words, takes every name: any current build serves it.
+    `capability` is what to assume of the card. The last row's pattern is empty and takes every name: a current card.
     """
     return next(row for row in catalog.rows("cuda.families") if re.search(row.words, name))
 
@@ -82,9 +87,10 @@ def _last_branch(card: Card, catalog: Catalog) -> Number:
 
 
 def _builds_for_driver(context: Context) -> list[TorchWheel]:
-    """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility.
+    """Return the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility.
 
-    Where no row knows a build's CUDA major, the driver itself must speak it.
+    If the catalogue has no driver for a build's CUDA major, the driver's own CUDA version must be of that major or
+    newer. A driver of which nothing is known runs all.
     """
     driver, windows = context.driver, context.target.windows_driver
     unknown = not (driver.version or driver.api)
@@ -98,9 +104,9 @@ def _builds_for_driver(context: Context) -> list[TorchWheel]:
 
 
 def _driver_reaches(least: Number, context: Context) -> bool:
-    """Return whether the driver is at least of a version; an unknown version is taken to be new enough.
+    """Return whether the driver is at least of version `least`; a driver of which nothing is known is new enough.
 
-    Where only the driver's CUDA version is known, it is compared with the highest one that the branch supports.
+    If only the driver's CUDA version is known, that is compared with the highest one that drivers up to `least` have.
     """
     driver = context.driver
     if driver.version or not driver.api:
@@ -117,7 +123,7 @@ def _cuda(variant: str) -> Number:
 
 
 def _needed_driver(variant: str, context: Context) -> str:
-    """Return the oldest driver for a build in words, of this system: its version, or the CUDA that it must support."""
+    """Return the oldest driver of this system that runs a build, as a version; "CUDA 13.0" if that is not listed."""
     row = context.catalog.driver(variant)
     if row is None:
         return f"CUDA {_cuda(variant)[0]}.0"
@@ -131,7 +137,7 @@ def _first_branch(card: Card, catalog: Catalog) -> Number:
 
 
 def _serves(wheel: TorchWheel, card: Card, context: Context) -> bool:
-    """Return whether a build holds code for a card, and the driver knows that card."""
+    """Return whether a build holds code for a card, and the driver is new enough for the card."""
     row = context.catalog.by("cuda.tegra", "capability").get(_dotted(card.capability))
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
     return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _driver_reaches(
@@ -140,9 +146,10 @@ def _serves(wheel: TorchWheel, card: Card, context: Context) -> bool:
 
 
 def _best_build(wheels: list[TorchWheel], cards: list[Card], context: Context) -> TorchWheel | None:
-    """Choose the newest build that serves all cards, else the newest for as many of the newest cards as possible.
+    """Return the best of some builds, which are given newest first, for some cards; None if none serves any of them.
 
-    Builds that an index has been seen to hold go before all others. None where no build serves any card.
+    What counts, in this order: that it serves all cards, that an index was seen to hold it, that it serves the newest
+    card (then the next, and so on), how new its torch is, and `_driver_fit`.
     """
     ranked = sorted(cards, key=lambda card: card.capability, reverse=True)
     best, highest = None, None
@@ -157,7 +164,7 @@ def _best_build(wheels: list[TorchWheel], cards: list[Card], context: Context) -
 
 
 def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
-    """Return what ranks builds of a release: the newest CUDA whose own driver is here, else the oldest of its major."""
+    """Return a sort key; higher if the driver is as new as the build's CUDA, and then for newer CUDA, else older."""
     own = context.catalog.drivers[wheel.variant, context.target.windows_driver].own
     cuda = int(wheel.variant[2:])
     version = context.driver.version
@@ -166,7 +173,7 @@ def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
 
 
 def _to_candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
-    """Return a build as a candidate for the cards that it serves, with reasons and warnings."""
+    """Return a build as a candidate for those cards that decide and that it serves, with reasons and warnings."""
     served = [card for card in _cards_that_decide(cards, context.catalog) if _serves(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_first_branch(card, context.catalog) for card in served), default=())
@@ -207,7 +214,7 @@ def _code_reasons(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
 def _warnings(
     wheel: TorchWheel, served: list[Card], cards: list[Card], needed: str, context: Context
 ) -> Iterator[Message]:
-    """Warn of cards that stay unused, of what is assumed of cards and driver, and of a build that nobody has seen."""
+    """Yield warnings of unused cards, assumptions on cards and driver, a card's last driver branch, an unseen build."""
     for card in cards:
         if not any(card.name == other.name for other in served):
             yield sentence("card-unused", name=card.name)
@@ -226,7 +233,7 @@ def _warnings(
 
 
 def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
-    """Yield a rejection for each newer torch that a newer driver, or a newer card, could run."""
+    """Yield the rejections of a newer torch that a newer driver would run, and of a still newer for a newer card."""
     free = context.with_any_driver()
     better = _best_build(_builds_for_driver(free), deciding, free)
     if better is not None and better.number > chosen.number:
@@ -247,7 +254,7 @@ def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Ca
 
 
 def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
-    """Reject a build for which the driver is too old."""
+    """Return the rejection of a build for which the driver is too old, or not known to be new enough."""
     floor, have, variant = _needed_driver(wheel.variant, context), context.driver.text, wheel.variant
     if context.catalog.driver(variant) is None and not context.driver.api:
         why = _(
@@ -271,7 +278,11 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
 
 
 def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
-    """Return a rejection for each of driver, pins and system that alone is in the way, or else for the cards."""
+    """Return why no CUDA build serves the cards: a rejection for each of driver, pins and system that is in the way.
+
+    That is one without which there would be a build; the system is its age and the Python. For a Jetson, NVIDIA's own
+    wheels are named instead. If several are in the way only together, the driver is named; if there is no code, a card.
+    """
     if board := _reject_jetson(context, deciding):
         return [board]
 
@@ -318,7 +329,7 @@ def _reject_jetson(context: Context, deciding: list[Card]) -> Rejection | None:
 
 
 def _reject_code(context: Context, deciding: list[Card]) -> Rejection:
-    """Reject CUDA for cards that no build of the platform holds code for, whatever is lifted."""
+    """Return the rejection of CUDA for cards whose code no build of this platform holds; it names the newest card."""
     newest = max(deciding, key=lambda card: card.capability)
     why = _(
         "No CUDA build for this platform holds code for {name} (compute capability {code}).",
@@ -332,7 +343,7 @@ def _reject_code(context: Context, deciding: list[Card]) -> Rejection:
 
 
 def _key_and_help(card: Card, too_old: Message, context: Context) -> tuple[str, Message]:
-    """Return the key and the help for a card without code: newer than all that the catalogue knows, or too old."""
+    """Return a rejection's key and help for a card without code: `too_old`, or to refresh the catalogue if newer."""
     if card.capability[0] > max(max(row.sm) for row in context.catalog.cuda_code) // 10:
         help_ = _("A newer torch than this catalogue knows may hold it: refresh the catalogue.")
         return "gpu-newer-than-catalogue", help_

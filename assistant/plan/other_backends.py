@@ -21,7 +21,10 @@ from assistant.plan.target import Card
 
 
 def xpu(context: Context) -> list[Offer]:
-    """Return the XPU build that drives a card of this machine: only cards that Intel or PyTorch's code names."""
+    """Return the newest XPU build for an Intel GPU that Intel or PyTorch lists, a discrete one first, or a rejection.
+
+    Returns [] for a machine without Intel GPUs, and on macOS.
+    """
     cards = [card for card in context.cards if card.vendor is Vendor.INTEL]
     if not cards or context.target.os == "macos":
         return []
@@ -60,7 +63,7 @@ def xpu(context: Context) -> list[Offer]:
 
 
 def _reject_intel(card: Card) -> Rejection:
-    """Reject XPU for an Intel GPU that is in no list, or that the list says PyTorch does not support."""
+    """Return the rejection of XPU for an Intel GPU that is in no list, or that the list says is not supported."""
     if card.identity is None:
         why = _("{name} is not in the list of Intel GPUs, so it is unknown whether XPU drives it.", name=card.name)
         return reject(Backend.XPU, "gpu-unidentified", why, _("Give its PCI id if the name is not exact."))
@@ -74,7 +77,10 @@ def _reject_intel(card: Card) -> Rejection:
 
 
 def directml(context: Context) -> list[Offer]:
-    """Return torch-directml where it can stand in: Windows or WSL, a DirectX 12 card, one frozen torch."""
+    """Return torch-directml, with its frozen torch, for a card that can use it, discrete ones first, or a rejection.
+
+    Returns [] unless the system is Windows or WSL on x86_64 with such a card.
+    """
     cards = [card for card in context.cards if _can_use_directml(card, context)]
     target, releases = context.target, context.catalog.rows("directml.releases")
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
@@ -113,7 +119,10 @@ def directml(context: Context) -> list[Offer]:
 
 
 def _can_use_directml(card: Card, context: Context) -> bool:
-    """Return whether a card has DirectX 12 and no better use: NVIDIA and old Intel GPUs only where it was asked for."""
+    """Return whether to offer DirectML for a card: NVIDIA's and Intel's old or unknown ones only if it is asked for.
+
+    Not for one that is known to lack DirectX 12.
+    """
     if card.identity and card.identity.directx12 is False:
         return False
     if context.request.backend is Backend.DIRECTML:
@@ -124,7 +133,7 @@ def _can_use_directml(card: Card, context: Context) -> bool:
 
 
 def mps(context: Context) -> list[Offer]:
-    """Return the newest release whose MPS works on this macOS, where Apple's GPU is within reach."""
+    """Return the newest release whose MPS works on this macOS and Python, or a rejection; [] on other systems."""
     target, newest = context.target, context.catalog.releases[0]
     if target.os != "macos":
         return []
@@ -156,7 +165,7 @@ def mps(context: Context) -> list[Offer]:
 
 
 def cpu(context: Context) -> list[Offer]:
-    """Return the newest CPU build: from the cpu index on Linux and Windows, from PyPI on macOS."""
+    """Return the newest build for the CPU, of the cpu index, on macOS of PyPI, or a rejection if none installs."""
     family = "pypi" if context.target.os == "macos" else "cpu"
     wheel = next(iter(context.wheels(family)), None)
     if wheel:

@@ -63,7 +63,7 @@ def brings_cuda(plan: Plan) -> bool:
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
-    """Return what to install on a machine for a request; where that names a recipe, what the recipe can use of it.
+    """Return what to install on a machine for a request; if it names a recipe, as the recipes' add-on plans it.
 
     Raises as `plans_for` does, and `WorkFailed` for a recipe whose add-on is missing.
     """
@@ -76,9 +76,10 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
 def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
     """Return what to install on a machine: plans best first with the CPU last, and why not the others.
 
-    The first plan uses the machine's own Python; plans with another `python` follow where that opens more. `choice` is
-    None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read,
-    and for a bundle that does not exist.
+    They use the request's Python, else the machine's; plans with `USUAL_PYTHON` follow if it gives more. If the user
+    asks for packages or a range of Pythons, and the machine's Python gives no plan, others are tried. Nightly builds go
+    first if asked for. `choice` is None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin
+    or version that cannot be read, and for a bundle that does not exist.
     """
     own = request.python or machine.python
     if own and not _is_allowed(own, request.pythons):
@@ -96,7 +97,11 @@ def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) 
 
 
 def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Plan for the Python of the request, else for the machine's own, and for the usual Python if that gives more."""
+    """Return the planning with the request's Python, else the machine's, else the usual one; no other is tried.
+
+    Plans with `USUAL_PYTHON` are added if that gives more and the request says nothing of Pythons. A system, Python or
+    pins for which nothing is published give a planning of one rejection. Raises `BadInput`.
+    """
     asked = request.backend
     target = find_target(machine, request, catalog)
     if isinstance(target, Refusal):
@@ -123,7 +128,7 @@ def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Pl
 
 
 def _try_other_pythons(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Return the planning for the first other allowed Python with a plan; if there is none, one of rejections only."""
+    """Return the planning of the first of `other_pythons` that gives a plan, else `planning` with its rejections."""
     own = python_tag(machine.python or USUAL_PYTHON)[0]
     for python in other_pythons(machine, request, catalog):
         found = _plan_for_python(machine, catalog, replace(request, python=python))
@@ -135,7 +140,10 @@ def _try_other_pythons(planning: Planning, machine: Machine, catalog: Catalog, r
 
 
 def _plans_for_usual_python(own: Candidate, context: Context) -> tuple[Plan, ...]:
-    """Return the first and last plan for `USUAL_PYTHON`, if its best has a better backend or a newer torch; else ()."""
+    """Return the first and the last plan with `USUAL_PYTHON` if its first is better than `own`, the best so far.
+
+    Better is a backend that sorts first, else a build that an index was seen to hold, else a newer torch. Else ().
+    """
     usual = USUAL_PYTHON.replace(".", "")
     if context.target.tag == usual or usual not in context.catalog.pythons(context.target.platform):
         return ()
@@ -157,7 +165,11 @@ def _plans_for_usual_python(own: Candidate, context: Context) -> tuple[Plan, ...
 
 
 def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
-    """Return the plan of a candidate; `rejected` becomes warnings of a CPU plan, and replaces why it is not newest."""
+    """Return the plan of a candidate; raise `NothingFits` if a pinned companion does not go with its torch.
+
+    If it is for the CPU, what `rejected` says becomes warnings. Why it is not of the newest torch is among its reasons
+    unless a rejection of the same backend says so.
+    """
     request, pins = context.request, context.pins
     said = any(rejection.backend is candidate.backend for rejection in rejected)
     newer = None if said else why_not_newest(candidate, context)
@@ -190,7 +202,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
 
 
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
-    """Yield the warnings of a CPU plan that say why it is not for the GPU."""
+    """Yield a warning for each rejection, and one if there is a working NVIDIA driver but no GPU."""
     for rejection in rejected:
         yield sentences((rejection.why, rejection.would_help), rejection.key)
     if not context.cards and context.driver.text and not context.driver.obstacle:
@@ -198,9 +210,9 @@ def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Mes
 
 
 def _is_allowed(python: str, pythons: str) -> bool:
-    """Return whether a specifier such as ">=3.10,<3.13" allows some release of a Python; "" allows all.
+    """Return whether a specifier (`pythons`) such as ">=3.10,<3.13" allows a Python, or some patch release of "3.12".
 
-    Raises `BadInput` for a specifier that is none.
+    "" allows all. Raises `BadInput` for a specifier or a Python version that cannot be read.
     """
     try:
         specifier = SpecifierSet(pythons)
@@ -219,9 +231,8 @@ def _is_allowed(python: str, pythons: str) -> bool:
 def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Iterator[str]:
     """Yield the allowed Pythons to try instead of the machine's: the usual one, then the nearest to it by minor.
 
-    Of two that are as near the older comes first, as packages follow a new Python late.
-
-    Yields none if the request names its Python: that is the user's choice, or the environment's.
+    Of two that are equally near, the older comes first, as packages follow a new Python late. Free-threaded ones are
+    left out. Yields none if the request names its Python: that is the user's choice, or the environment's.
     """
     if request.python:
         return
@@ -240,7 +251,7 @@ def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Itera
 
 
 def _reject_python(python: str, request: Request) -> Rejection:
-    """Return the rejection of a Python that the request's `pythons` exclude, or, if it names none, of all Pythons."""
+    """Return the rejection of a Python that the request's `pythons` exclude; if it names no Python, of all of them."""
     why = _("What you ask for needs Python {pythons}, and PyTorch has no build for that on this machine.")
     if request.python:
         why = _("What you ask for needs Python {pythons}, not {python}.")
@@ -262,7 +273,8 @@ def with_python_reason(planning: Planning, own: str, request: Request) -> Planni
 def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Planning:
     """Return the planning with the nightly build of its best plan first, or with the rejection that says why not.
 
-    Raises `BadInput` where the pins restrict torch itself: a nightly has no version that could be pinned.
+    Without a plan, or if the best is nightly already, it stays as it is. Raises `BadInput` if the pins name torch or a
+    companion on its index: a nightly has no version that could be pinned.
     """
     pins = filter(None, map(plain_requirement, request.pins))
     if any(carried_by_torch_index(pin.name.lower()) for pin in pins):
@@ -298,7 +310,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
 
 
 def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
-    """Return why there is no nightly build of a plan; None where there is one."""
+    """Return why there is no nightly build of a plan; None if there is one."""
     if plan.variant == AMD_INDEX or plan.backend is Backend.DIRECTML:
         return _("Its packages are not built each night.")
     if plan.torch != catalog.newest_torch:
@@ -308,7 +320,7 @@ def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
 
 
 def explain(planning: Planning, machine: Machine) -> Iterator[Message]:
-    """Yield the lines of an explanation: which GPUs were seen, what was chosen and why, and why not the rest."""
+    """Yield the lines of an explanation: GPUs seen, each plan with reasons and warnings, and why not the rest."""
     for card in find_cards(machine):
         code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
         yield _("Seen: {name} ({code}).", name=card.name, code=code)
@@ -347,9 +359,11 @@ _UNKNOWN = -99  # below the step of every card: what nobody knows goes before no
 
 
 def find_candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Return the candidates of every backend, or the one asked for, best first, and the rejections.
+    """Return the candidates of every backend, or of the one asked for, best first, and the rejections.
 
-    Without GPUs that are too slow; the CPU comes along unless another backend was asked for and has no candidate.
+    Those for GPUs no faster than the processor become rejections. DirectML on an integrated GPU is dropped if the best
+    one has current torch on a discrete GPU, or on Apple's. The CPU is added unless another backend was asked for and
+    has no candidate.
     """
     asked = context.request.backend
     backends = _BACKENDS if asked is not Backend.CPU else ()
@@ -367,9 +381,9 @@ def find_candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]
 
 
 def _split_off_slow(found: list[Candidate], context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Reject the candidates whose GPUs are all no faster than the processor; return the others, and the rejections.
+    """Return the candidates without those of GPUs no faster than the processor, and a rejection per backend of these.
 
-    All are kept if one of them was asked for, or if nothing else is left.
+    All are candidates if the user asked for a backend of the slow ones, or if nothing else is left.
     """
     slow = {row.gfx: row.text for row in context.catalog.rows("rocm.caveats") if row.slow}
     aside = [candidate for candidate in found if candidate.cards and all(card.gfx in slow for card in candidate.cards)]
@@ -386,7 +400,7 @@ def _split_off_slow(found: list[Candidate], context: Context) -> tuple[list[Cand
 
 
 def reject_asked(asked: Backend) -> Rejection:
-    """Return the rejection of a backend that was asked for and gave none itself."""
+    """Return the rejection of a backend that was asked for and gave neither a candidate nor a rejection."""
     reasons = {
         Backend.MPS: _("MPS exists on macOS only."),
         Backend.DIRECTML: _("DirectML needs Windows or WSL, and a GPU with DirectX 12."),
@@ -407,7 +421,7 @@ class _SortKey(NamedTuple):
 
 
 def sort_candidates(found: list[Candidate], context: Context) -> list[Candidate]:
-    """Sort what the backends offer, best first; the candidates of one backend keep their order.
+    """Return the candidates sorted, best first; those of one backend keep their order.
 
     What counts, in this order, each for the best card that a backend serves:
     1. support: builds of current torch, then DirectML's frozen one, then the CPU;
@@ -422,7 +436,10 @@ def sort_candidates(found: list[Candidate], context: Context) -> list[Candidate]
 
 
 def explain_order(found: list[Candidate], context: Context) -> tuple[Message, ...]:
-    """Return, for each card that another backend would use, why the first is preferred, and how to choose the other."""
+    """Return why the first backend of `found` (sorted) is preferred to each other, and how to choose that instead.
+
+    Backends without a card, or whose fastest card was named before, are left out.
+    """
     first, *others = _first_by_backend(found).values()
     standings = _sort_keys(found, context)
     named, said = {_strongest_card(first)}, []
@@ -441,13 +458,13 @@ def explain_order(found: list[Candidate], context: Context) -> tuple[Message, ..
 
 
 def _first_by_backend(found: list[Candidate]) -> dict[Backend, Candidate]:
-    """Return the first candidate of each backend."""
+    """Return the first candidate of each backend, by backend, in the order in which backends first occur."""
     first = {candidate.backend: candidate for candidate in reversed(found)}
     return {candidate.backend: first[candidate.backend] for candidate in found}
 
 
 def _sort_keys(found: list[Candidate], context: Context) -> dict[Backend, _SortKey]:
-    """Return what each backend is sorted by, from its first candidate and the fastest card which that serves."""
+    """Return the sort key of each backend, from its first candidate and the fastest card of that candidate."""
     leaders, system = _first_by_backend(found), context.target.os
     cards = {backend: _strongest_card(candidate) for backend, candidate in leaders.items()}
     measured = all(card.memory for card in cards.values() if card)
@@ -467,13 +484,13 @@ def _sort_keys(found: list[Candidate], context: Context) -> dict[Backend, _SortK
 
 
 def _strongest_card(candidate: Candidate) -> Card | None:
-    """Return the fastest card that a candidate serves, None for the CPU and Apple's GPUs."""
+    """Return the fastest card that a candidate serves by the table of rates; None for the CPU and Apple's GPUs."""
     return max(candidate.cards, key=_speed_step, default=None)
 
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _speed_step(card: Card) -> int:
-    """Return a card's speed as a power of two, one less for an integrated GPU."""
+    """Return a card's speed as a power of two, one less for an integrated GPU; `_UNKNOWN` if no rate is listed."""
     rate = _card_rate(card)
     return round(math.log2(rate.half)) - card.integrated if rate else _UNKNOWN
 
@@ -498,7 +515,7 @@ _DECISIVE = {
 
 
 def _deciding_reason(first: Candidate, other: Candidate, standings: dict[Backend, _SortKey]) -> Message:
-    """Return the sentence for what decides between two candidates whose cards differ."""
+    """Return the sentence for the first sort key that differs; if the speeds are of one step, with both rates."""
     ours, theirs = standings[first.backend], standings[other.backend]
     card, rival = _strongest_card(first), _strongest_card(other)
     rate, against = card and _card_rate(card), rival and _card_rate(rival)

@@ -42,11 +42,12 @@ _ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
 
 
 def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...], tuple[Message, ...]]:
-    """Return a candidate's PEP 508 lines, those of a bundle included, and a warning of the bundle's missing packages.
+    """Return a candidate's PEP 508 lines, those of the request's bundle included, and at most one warning.
 
-    The user's pins replace our lines for the same package. A recipe, whose requirements are among the pins, brings its
-    own ONNX and ONNX Runtime, if any. Raises `NothingFits` if a pinned companion has no release for the candidate's
-    torch.
+    The lines are torch, its family, further ones, NumPy, ONNX and ONNX Runtime; the user's pins replace ours for the
+    same package, and go last. A recipe, whose requirements are among the pins, brings its own ONNX and ONNX Runtime, if
+    any. The warning names the bundle's packages that have no wheel here. Raises `NothingFits` if a pinned companion has
+    no release for the candidate's torch.
     """
     pins, bundle, version = context.pins, find_bundle(context.request.bundle), candidate.version
     lines = [f"torch=={version}"]
@@ -76,11 +77,11 @@ def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
-    """Estimate an installation's download in MB, a bundle's packages included; None if unknown, as for XPU."""
+    """Estimate a download in MB, a bundle's packages included; None if unknown, as for XPU, or CUDA on Windows."""
     os, catalog, backend, variant = context.target.os, context.catalog, candidate.backend, candidate.variant
 
     def listed(build: str) -> int | None:
-        """Return what a build draws in beside or instead of PyPI's wheel; a row may name how builds begin."""
+        """Return the MB that a build draws in beside or instead of PyPI's wheel; None if the table lists none."""
         rows = catalog.rows("torch.downloads")
         return next((row.mb for row in rows if build.startswith(row.variant) and row.platform == os), None)
 
@@ -101,7 +102,7 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
 
 
 def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
-    """Return the requirement of a package of a bundle; "" where it has no wheel."""
+    """Return the requirement line of a package of a bundle; "" if it has no wheel for this torch or Python."""
     if name in FAMILY:
         version = companion_with_build(Requirement(name), candidate, context)
         return f"{name}=={version}" if version else ""
@@ -115,7 +116,10 @@ def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
 
 
 def companion_with_build(pin: Requirement, candidate: Candidate, context: Context) -> str:
-    """Return the newest torchvision or torchaudio for a torch that satisfies a pin and has its build; "" for none."""
+    """Return the newest torchvision or torchaudio for a pin and a candidate's torch; "" for none.
+
+    Except on AMD's indexes and for DirectML, it must have the candidate's build, too.
+    """
     catalog, name, target = context.catalog, canonicalize_name(pin.name), context.target
     release = catalog.release(candidate.version)
     fitting = companions(pin, release) if release else []
@@ -126,7 +130,7 @@ def companion_with_build(pin: Requirement, candidate: Candidate, context: Contex
 
 
 def requested_packages(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
-    """Return what the user asks for on this machine, line by line: without markers, and without what they leave out."""
+    """Return the pins that apply to this machine, without markers; [] if no wheel fits it; raise `BadInput`."""
     target = find_target(machine, request, catalog)
     return applicable_requirements(request.pins, target.markers) if isinstance(target, Target) else []
 
@@ -137,9 +141,10 @@ _CURRENT = {Vendor.NVIDIA: cuda.offers, Vendor.AMD: rocm.offers, Vendor.INTEL: o
 
 
 def onnxruntime_lines(candidate: Candidate, context: Context) -> tuple[str, ...]:
-    """Return the lines for an ONNX Runtime that drives a candidate's device, and its plug-in; () if none is published.
+    """Return the lines for the best ONNX Runtime published for a candidate's device, and its plug-in, if it takes one.
 
-    () also if the user asks for a build, since two would write one folder.
+    If none is for the device, it is that for the CPU. Returns () if none is published, and if the user pins a build,
+    since two would write one folder.
     """
     asked = _asked_packages(context)
     if any(is_build(name, need.specifier) for name, need in asked.items()):
@@ -151,12 +156,12 @@ def onnxruntime_lines(candidate: Candidate, context: Context) -> tuple[str, ...]
 
 
 def _asked_packages(context: Context) -> dict[str, Requirement]:
-    """Return what the user asks for, by its name in PyPI's spelling."""
+    """Return the user's pins on packages other than torch's family, by name in PyPI's spelling."""
     return {canonicalize_name(pin.name): pin for pin in context.pins.others}
 
 
 def _runtimes(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
-    """Yield sets of requirements for ONNX Runtime, best first; None in one stands for what is not published here."""
+    """Yield the sets of lines for ONNX Runtime, best first, the CPU's last; None in a set: it is not published here."""
     if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
         yield (context.published_line(_PLAIN),)
     for row in _provider_catalogs(context):
@@ -182,7 +187,7 @@ def _published_build(name: str, context: Context) -> str | None:
 
 
 def onnxruntime_notes(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
-    """Return warnings about the ONNX Runtime among a plan's requirement `lines`, and hints at what suits better."""
+    """Return warnings about ONNX Runtimes and plug-ins among a plan's requirement `lines`, and hints at better ones."""
     every, plugins = runtime_builds(), runtime_plugins()
     held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}
     builds = {name: every[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
@@ -204,13 +209,13 @@ def onnxruntime_notes(candidate: Candidate, context: Context, lines: Iterable[st
 
 
 def _provider_catalogs(context: Context) -> list[Row]:
-    """Return the bindings that the user asks for and that find providers of the system."""
+    """Return the rows of `provider_catalogs` whose distribution the user pins."""
     asked = _asked_packages(context)
     return [row for row in provider_catalogs() if row.requirement in asked] if asked else []
 
 
 def _successor_note(package: str, row: Row, context: Context) -> Message:
-    """Return the sentence that a build goes no further, and what takes its place: here, or under which condition."""
+    """Return the sentence that a build has ended, and what follows it, if anything: here, or under which condition."""
     if not row.successor:
         return sentence("ort-ended", package=package, version=row.ended)
     successor = requirement(row.successor).name
@@ -225,7 +230,7 @@ def _successor_note(package: str, row: Row, context: Context) -> Message:
 
 
 def _directml_alternatives(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
-    """Yield what suits the card of a DirectML plan better: a current torch, else ONNX Runtime for ONNX models."""
+    """Yield at most one hint for a DirectML plan's card: a backend with current torch, else Windows ML, if `held`."""
     card = candidate.cards[0]
     better = next(
         (offer for offer in _CURRENT[card.vendor](context) if isinstance(offer, Candidate) and card in offer.cards),
@@ -239,7 +244,11 @@ def _directml_alternatives(candidate: Candidate, context: Context, held: Collect
 
 
 def _plug_in_hint(context: Context, *, plain: bool) -> Iterator[Message]:
-    """Yield one hint at most, at a plug-in for hardware that torch does not drive, or if ONNX Runtime is asked for."""
+    """Yield one hint at most, at a plug-in of ONNX Runtime that computes on one of the machine's GPUs or NPUs.
+
+    It is given for a maker of hardware that torch does not drive; for others only if the user pins an ONNX Runtime.
+    `plain` says that the plan has the build called onnxruntime, which some plug-ins need.
+    """
     about_runtime = bool(_provider_catalogs(context)) or not runtime_builds().keys().isdisjoint(
         _asked_packages(context)
     )

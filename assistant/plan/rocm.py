@@ -36,7 +36,10 @@ _AMD_PLATFORMS = {"linux_x86_64", "windows_amd64"}
 
 
 def offers(context: Context) -> list[Offer]:
-    """Return the ROCm builds that serve the machine's AMD cards; discrete cards decide over integrated ones."""
+    """Return the ROCm candidates for the machine's AMD cards, as `_candidates` sorts them, or one rejection.
+
+    Integrated cards count only if no discrete one has a build. [] for a machine without AMD cards, and on macOS.
+    """
     cards = [card for card in context.cards if card.vendor is Vendor.AMD]
     if not cards or context.target.os == "macos":
         return []
@@ -55,7 +58,11 @@ def _has_any_build(card: Card, context: Context) -> bool:
 
 
 def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
-    """List builds, for more cards first; equals: nightly, PyTorch's for all cards or the override, AMD's, PyTorch's."""
+    """Return the candidates for some cards, those that serve more of them first, of PyTorch's index and AMD's.
+
+    Of equals the order is: AMD's nightly build, if asked for; then PyTorch's, if it serves all cards, and AMD's; else
+    PyTorch's with the override, AMD's, and PyTorch's.
+    """
     if not cards:
         return []
     native, bridge = _from_pytorch_index(context, cards), _with_override(context, cards)
@@ -68,7 +75,10 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
 
 
 def _from_pytorch_index(context: Context, cards: list[Card]) -> Candidate | None:
-    """Find the newest Linux build with code for all cards, else for as many as possible."""
+    """Return PyTorch's newest Linux build with code for all cards, else for as many as possible; None for none.
+
+    Of builds for as many cards, one that an index was seen to hold goes first. In WSL only some families count.
+    """
     wheels = context.wheels("rocm")
     if context.target.wsl:
         prefixes = tuple(row.prefix for row in context.catalog.rows("rocm.families") if row.wsl)
@@ -90,7 +100,7 @@ def _from_pytorch_index(context: Context, cards: list[Card]) -> Candidate | None
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
-    """Return why a card gets no newer build than a wheel's, and that AMD's nightly index has one, if it has."""
+    """Return the warning that newer builds lack a card's code, and that AMD's nightly index has one, if it has."""
     ended = next((row.rocm for row in context.catalog.rows("rocm.ends") if row.gfx == card.gfx), "")
     key = "rocm-support-ended" if ended else "rocm-no-newer-build"
     said = sentence(key, name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
@@ -98,9 +108,10 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
 
 
 def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
-    """Return the build of a related target that the override lets these cards run; None where none is known to work.
+    """Return the newest build of a related target, whose code these cards run with `OVERRIDE` set to that target.
 
-    All AMD cards of the machine must be able to take the same target.
+    Returns None if this is not known to work for each of them, in WSL, and if the machine's AMD cards would not all
+    have the same target then.
     """
     overrides = context.catalog.by("rocm.overrides", "gfx")
     rows = [overrides.get(card.gfx or "") for card in cards]
@@ -129,7 +140,7 @@ def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
 
 
 def _with_environment(candidate: Candidate, cards: list[Card], context: Context) -> Candidate:
-    """Add the variables and warnings that any ROCm build on this machine needs."""
+    """Return a candidate with the variables and warnings that any ROCm build needs on a machine with these cards."""
     env, more = dict(candidate.env), []
     if context.target.wsl:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
@@ -151,7 +162,7 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
 
 
 def _reject_all(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
-    """Reject ROCm for what the first card lacks: a known name, code in some build, or a condition of this machine."""
+    """Return the rejection of ROCm for the first card, discrete if any: unidentified, no code, or `_reject_here`."""
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
     if gfx and _has_any_build(card, context):
@@ -178,7 +189,10 @@ def _reject_all(context: Context, cards: list[Card], deciding: list[Card]) -> Re
 
 
 def _reject_here(card: Card, context: Context, deciding: list[Card]) -> Rejection:
-    """Return the rejection for WSL or the pins, if a card had a build without that one; else for Python and system."""
+    """Return the rejection of ROCm for what is in the way of a card that has a build: processor, WSL, pins, or Python.
+
+    WSL and the pins are blamed if there is a candidate for the `deciding` cards without that one alone.
+    """
     if context.target.platform not in _AMD_PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
     opened = context.without_each(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, deciding)), None))
@@ -207,9 +221,10 @@ def _nightly_only_text(card: Card, context: Context) -> Text:
 
 
 def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candidate | None:
-    """Return the newest release that AMD publishes itself, with the code of each card as an extra, or the last night's.
+    """Return the newest release on AMD's own index that installs here, with the code of each card as an extra.
 
-    The nightly build is of AMD's newest release line of torch, for the ROCm of tomorrow.
+    `variant` is `AMD_INDEX`, or `AMD_NIGHTLY` for the nightly build, which is of AMD's newest release line of torch,
+    for the ROCm of tomorrow. Returns None if there is none, and in WSL.
     """
     catalog, target = context.catalog, context.target
     served = [card for card in cards if _is_in_amd_index(card, context)]
@@ -232,7 +247,7 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
 
 
 def _can_install(row: AmdRelease, context: Context) -> bool:
-    """Return whether a release installs here and the pins allow it; ==2.14.0+rocm10.1.0 names its ROCm."""
+    """Return whether a release of AMD's index installs here and the pins allow it; +rocm10.1.0 in one is its ROCm."""
     target, pins = context.target, context.pins
     if target.os not in row.systems or target.tag not in row.pythons or pins.local not in (None, f"rocm{row.rocm}"):
         return False
@@ -242,7 +257,7 @@ def _can_install(row: AmdRelease, context: Context) -> bool:
 
 
 def _amd_warnings(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
-    """Warn of what AMD leaves untested, and of the Windows driver that its builds want."""
+    """Yield warnings: of a nightly build, of each card that AMD does not test, and of the Windows driver it advises."""
     os, rows = context.target.os, context.catalog.amd_targets
     if variant == AMD_NIGHTLY:
         yield sentence("nightly-untested")
@@ -254,7 +269,7 @@ def _amd_warnings(variant: str, release: AmdRelease, served: list[Card], context
 
 
 def with_device_code(line: str, targets: tuple[str, ...]) -> str:
-    """Return a requirement line with the code of GPU targets as extras, where AMD's indexes keep it in such."""
+    """Return a requirement line with a "device-" extra for each GPU target, if its package has such on AMD's index."""
     if not targets or not takes_device_extra((need := Requirement(line)).name):
         return line
     extras = sorted({*need.extras, *(f"device-{gfx}" for gfx in targets)})
@@ -262,10 +277,10 @@ def with_device_code(line: str, targets: tuple[str, ...]) -> str:
 
 
 def family_line(line: str, variant: str) -> str:
-    """Return the line for torchvision or torchaudio, on AMD's indexes bounded by its release line.
+    """Return a line such as torchvision==0.29.1 as it is, or for AMD's indexes with bounds of its minor release.
 
     There it is a pre-release (0.29.0a0+rocm10.1.0) or a patch of AMD's own (2.11.0.3+rocm10.1.0):
-    https://github.com/ROCm/TheRock/issues, installs of 2026-09 and 2026-10.
+    https://github.com/ROCm/TheRock/issues, installs of 2026-09 and 2026-10. Lines of other packages stay as they are.
     """
     if variant not in (AMD_INDEX, AMD_NIGHTLY) or name_of(line) not in FAMILY:
         return line
@@ -281,10 +296,10 @@ def device_targets(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names(cards: Iterable[Card]) -> str:
-    """Name cards in one line, each once."""
+    """Return the names of cards in one line, each once, in their order."""
     return ", ".join(dict.fromkeys(card.name for card in cards))
 
 
 def _codes(cards: Iterable[Card]) -> str:
-    """Name the GPU targets of cards in one line, each once."""
+    """Return the GPU targets of cards in one line, each once, sorted."""
     return ", ".join(sorted({card.gfx or "" for card in cards}))

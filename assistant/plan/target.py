@@ -81,7 +81,10 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=256)
 def python_tag(version: str) -> tuple[str, str]:
-    """Turn "3.12.4" into ("3.12", "312") and "3.13.2t" into ("3.13t", "313t"); raise `BadInput` for other texts."""
+    """Return the minor version of a Python and its tag: ("3.12", "312") for "3.12.4", ("3.13t", "313t") for "3.13.2t".
+
+    A pre-release such as "3.14.0rc1" or a "+" counts as its minor version. Raises `BadInput` for any other text.
+    """
     match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:(?:rc|a|b)\d+)?\+?(t?)", version.strip())
     if not match:
         raise BadInput(
@@ -92,7 +95,11 @@ def python_tag(version: str) -> tuple[str, str]:
 
 
 def find_target(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
-    """Return platform and Python, missing facts assumed, or why no wheel fits; raise `BadInput` for a bad version."""
+    """Return the platform and Python to plan for, or why no wheel of torch fits them.
+
+    The request's Python goes before the machine's. A system, processor or Python that is not given is assumed, with a
+    warning in the target. Raises `BadInput` for a Python version that cannot be read.
+    """
     warnings: list[Message] = []
     os = machine.os
     if os is None:
@@ -126,7 +133,7 @@ def find_target(machine: Machine, request: Request, catalog: Catalog) -> Target 
 
 
 def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
-    """Return the processor that wheels must be for; what is assumed of it goes to the warnings."""
+    """Return the processor that wheels must be for, such as "x86_64"; append what is assumed to `warnings`."""
     if machine.rosetta:
         text = _(
             "This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS.",
@@ -142,7 +149,7 @@ def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
 
 
 def _refuse_system(machine: Machine, os: str, arch: str, platform: str) -> Refusal | None:
-    """Return why no torch is built for this system and processor, whatever the Python version."""
+    """Return why no torch is built for this system and processor, whatever the Python version; None if one is."""
     if machine.python_bits == 32 or arch.lower() in {"x86", "i386", "i586", "i686", "win32"}:  # noqa: PLR2004 - bits
         return Refusal(
             "python-32bit",
@@ -168,7 +175,7 @@ def _refuse_system(machine: Machine, os: str, arch: str, platform: str) -> Refus
 def _refuse_python(
     implementation: str | None, python: str, tag: str, platform: str, catalog: Catalog
 ) -> Refusal | None:
-    """Return why no torch is built for this Python on a platform that has wheels."""
+    """Return why no torch is built for this Python on a platform that has wheels; None if one is."""
     if implementation and implementation.lower() != "cpython":
         return Refusal(
             "python-not-cpython",
@@ -188,7 +195,7 @@ def _refuse_python(
 
 
 def _glibc(machine: Machine, catalog: Catalog) -> Number:
-    """Return the glibc version by `glibc`, `libc` or the distribution's release; () when unknown."""
+    """Return the glibc version by the machine's `glibc`, `libc` or, from a table, `os_version`; () when unknown."""
     libc = machine.libc or ""
     named = machine.glibc or (libc if libc.lower().startswith("glibc") else None)
     if named:
@@ -231,7 +238,7 @@ def find_cards(machine: Machine) -> tuple[Card, ...]:
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _card(gpu: Gpu) -> Card:
-    """Return a GPU with what the identity tables say where the machine's facts leave something open."""
+    """Return a GPU as a card: by its own facts, else by the identity tables; of several capabilities the last."""
     vendor = gpu.vendor
     if vendor in (Vendor.UNKNOWN, Vendor.OTHER) and gpu.pci_id:
         vendor = vendor_of(gpu.pci_id)
@@ -302,7 +309,7 @@ class Driver(NamedTuple):
 
 
 def find_driver(machine: Machine, catalog: Catalog) -> Driver:
-    """Return the driver by the machine's facts, or by nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
+    """Return the NVIDIA driver by the machine's facts, else by nvidia-smi's text ("CUDA UMD Version" since 610)."""
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
     version = _nvidia_number(machine.nvidia_driver or "") or _version_after("Driver Version|KMD Version", text)

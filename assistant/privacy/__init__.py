@@ -91,6 +91,7 @@ def redact(
 
 
 def _redact_value(value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
+    """Return a copy with all texts in it redacted, keys of dicts included; a value of an unknown type as it is."""
     fields = partial(_redact_field, policy=policy, known=known, usable=usable)
     if isinstance(value, str) and not isinstance(value, Enum):
         return _redact_text(value, policy, known)
@@ -111,6 +112,7 @@ def _redact_field(name: object, value: Any, policy: Policy, known: PrivateNames,
 
 
 def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:
+    """Return a text without known secrets and names and what the rules find; a USABLE one loses secrets alone."""
     for secret in _secrets(known):
         text = text.replace(secret, SECRET)
     if policy is Policy.FREE and (known.users or known.hosts):
@@ -130,7 +132,7 @@ def _secrets(known: PrivateNames) -> tuple[str, ...]:
 
 @cache
 def _names(known: PrivateNames) -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return a pattern of all spellings of the names, as whole words, and the replacement of each."""
+    """Return a pattern of the names as whole words, but for short and default ones, and each spelling's replacement."""
     hosts = [
         spelling for name in known.hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
     ]
@@ -159,7 +161,10 @@ class Lines:
 
 
 def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of variables that are named like secrets, and the passwords in addresses of any variable."""
+    """Return the values of variables that are named like secrets, and the passwords in addresses of any variable.
+
+    Values that are paths are left out; of an address without a password it is the user, mostly a token.
+    """
     named = [value for name, value in variables.items() if _SECRET_NAME.search(name) and not value.startswith("/")]
     found: Iterable[tuple[str, str]] = (
         pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value)

@@ -55,18 +55,18 @@ class Answer(NamedTuple):
 def pick_device(wanted: str | None = None) -> torch.device:
     """Return the best device that works, or the one that `wanted` or else `INFERENCE_DEVICE` names.
 
-    Names: cuda, rocm, xpu, mps, directml, cpu, auto; with an index where there are several, as in cuda:1.
-    Raises `DeviceError` when a device that was named is not available.
+    Names: cuda, rocm, xpu, mps, directml, cpu, auto (the best); with an index where there are several, as in cuda:1.
+    Raises `DeviceError` for an unknown name, and if a device that was named is not available.
     """
     return choose_device(wanted).device
 
 
 def choose_device(wanted: str | None = None) -> Choice:
-    """Do what `pick_device` does; return the backend and the reason, too."""
+    """Return what `pick_device` does, with its backend and the reason; raise `DeviceError` as it does."""
     source = "the program" if wanted else f"{VARIABLE} in the environment"
     name = (wanted or os.environ.get(VARIABLE, "")).strip().lower()
     if name in {"", "auto"}:
-        return _best()
+        return _choose_best()
     backend, colon, index = name.partition(":")
     if backend not in ORDER or (colon and not index.isdecimal()):
         raise DeviceError(
@@ -75,10 +75,11 @@ def choose_device(wanted: str | None = None) -> Choice:
         )
     if backend == "cuda" and torch.version.hip:
         backend = "rocm"  # a ROCm build calls its devices cuda
-    return _forced(backend, int(index or 0), source)
+    return _choose_named(backend, int(index or 0), source)
 
 
-def _forced(backend: str, index: int, source: str) -> Choice:
+def _choose_named(backend: str, index: int, source: str) -> Choice:
+    """Return a backend's device by index; raise `DeviceError`, with who asks for it (`source`), if there is none."""
     answer = ask(backend)
     if not answer.devices:
         raise DeviceError(
@@ -92,8 +93,11 @@ def _forced(backend: str, index: int, source: str) -> Choice:
     return Choice(_device(backend, index), backend, f"{backend}: {source} asks for it")
 
 
-def _best() -> Choice:
-    """Return the first backend in order that has a device on which one plus one is two."""
+def _choose_best() -> Choice:
+    """Return the first device of each backend in `ORDER` that can add one and one; raise `DeviceError` if none can.
+
+    The reason also says why the backends before it were passed over.
+    """
     passed_over: list[str] = []
     for backend in ORDER:
         answer = ask(backend)
@@ -106,7 +110,7 @@ def _best() -> Choice:
 
 
 def _trial(device: torch.device) -> str:
-    """Add two numbers on a device; return in one line what went wrong, "" when nothing did."""
+    """Add two numbers on a device; return in one line what went wrong, "" if nothing did."""
     try:
         two = float((torch.ones(2, device=device) + 1)[1])
     except Exception as error:  # noqa: BLE001 - whatever a backend raises rules it out
@@ -115,7 +119,7 @@ def _trial(device: torch.device) -> str:
 
 
 def ask(backend: str) -> Answer:
-    """Return a backend's number of devices; what goes wrong becomes the reason for having none."""
+    """Return how many devices a backend has; for none why, such as an exception or a warning of torch."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -174,6 +178,7 @@ _ASK: dict[str, Callable[[], Answer]] = {
 
 
 def _device(backend: str, index: int) -> torch.device:
+    """Return torch's device for a backend and an index, which CPU and MPS do not have; ROCm's is called cuda."""
     if backend == "directml":
         return importlib.import_module("torch_directml").device(index)
     if backend in {"cpu", "mps"}:
@@ -187,7 +192,7 @@ def _line(error: object) -> str:
 
 
 def supports(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return, by trying, whether a device can compute in a type: MPS and many Intel GPUs have no float64."""
+    """Return whether a device can add in a type, by trying it: MPS and many Intel GPUs have no float64."""
     try:
         values = torch.ones(2, dtype=dtype).to(device)
         return bool((values + values).cpu()[0] == 2)  # noqa: PLR2004
@@ -196,7 +201,7 @@ def supports(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def best_dtype(device: torch.device) -> torch.dtype:
-    """Return the fastest type that is safe for inference: bfloat16 or float16 on a GPU, float32 on a CPU."""
+    """Return the fastest type that is safe for inference: bfloat16 or float16 on a GPU, else float32."""
     if device.type == "cpu":
         return torch.float32
     if device.type == "cuda" and not _native_bfloat16(device):
@@ -213,7 +218,7 @@ def _native_bfloat16(device: torch.device) -> bool:
 
 @contextlib.contextmanager
 def autocast(device: torch.device, dtype: torch.dtype | None = None) -> Iterator[None]:
-    """Open a block in mixed precision where the backend can; elsewhere (DirectML, float32) change nothing.
+    """Open a block in mixed precision if the backend has it; for DirectML and float32 it changes nothing.
 
     `dtype` is `best_dtype(device)` unless given.
     """
@@ -228,7 +233,7 @@ def autocast(device: torch.device, dtype: torch.dtype | None = None) -> Iterator
 
 
 def main() -> int:
-    """Print what a bug report needs: versions, what each backend answers, and the choice."""
+    """Print versions, what each backend answers and the choice, for a bug report; return 2 if there is none, else 0."""
     print(f"Python {platform.python_version()}, torch {torch.__version__}, {platform.platform()}")  # noqa: T201
     for backend in ORDER:
         answer = ask(backend)

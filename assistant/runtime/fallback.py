@@ -116,7 +116,7 @@ class Fallbacks:
             setattr(row, name, getattr(row, name) + amount)
 
     def look(self, device: str) -> None:
-        """Note the memory that torch holds on the device, and its limit."""
+        """Update `peak_bytes` and `limit_bytes` from the memory that torch holds on the device, if it tells."""
         module, held = _module(device), 0
         if hasattr(module, "driver_allocated_memory"):  # MPS
             held, self.limit_bytes = module.driver_allocated_memory(), getattr(module, "recommended_max_memory", int)()
@@ -125,7 +125,7 @@ class Fallbacks:
         self.peak_bytes = max(self.peak_bytes, held)
 
     def report(self) -> str:
-        """Return a table of all rows, with the advice below it."""
+        """Return a table of all rows as text, the longest time first, with the advice below it."""
         titles = ["operator", "calls", "to CPU", "back", "copying", "computing", "from"]
         lines = [titles, *(row.cells() for row in self.rows)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
@@ -134,9 +134,10 @@ class Fallbacks:
 
     def advice(self) -> list[str]:
         """Return what would help, most effective first."""
-        return [*self._of_mps(), *self._of_costs()]
+        return [*self._mps_advice(), *self._cost_advice()]
 
-    def _of_mps(self) -> Iterator[str]:
+    def _mps_advice(self) -> Iterator[str]:
+        """Yield from which release of torch MPS runs an operator itself, and the variable that does all of this."""
         used = {row.operator.split("::")[-1].split(".")[0] for row in self.rows if self.device == "mps"}
         for release, names in NATIVE.items():
             for name in sorted(used.intersection(names.split())):
@@ -144,7 +145,8 @@ class Fallbacks:
         if used and not os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK"):
             yield "Set PYTORCH_ENABLE_MPS_FALLBACK=1 before torch is imported: the same at no cost."
 
-    def _of_costs(self) -> Iterator[str]:
+    def _cost_advice(self) -> Iterator[str]:
+        """Yield what to change about slow, small or large round trips, and about a device that is nearly full."""
         share = sum(row.copying + row.computing for row in self.rows) / self.elapsed if self.elapsed else 0.0
         if share > HEAVY_SHARE:
             yield f"{share:.0%} of the time went into round trips: keep this part of the program on the CPU."
@@ -158,7 +160,7 @@ class Fallbacks:
             yield f"The device held {held} of {limit} MiB: take smaller batches."
 
     def plot(self) -> Value:
-        """Draw each operator's time, copying apart from computing, as a matplotlib figure."""
+        """Return a matplotlib figure with a bar for each row's time: copying, then computing."""
         from matplotlib.figure import Figure  # noqa: PLC0415 - only who plots needs it
 
         figure = Figure(figsize=(7.0, 1.2 + 0.4 * len(self.rows)), layout="constrained")
@@ -197,7 +199,10 @@ class _Trip:
         return isinstance(value, torch.Tensor) and value.device.type == self.kind
 
     def fetch(self, value: Value) -> Value:
-        """Copy a tensor of the device to the CPU, in its own type; other values stay as they are."""
+        """Return an argument for the CPU: a tensor of the device copied, once, a device or generator of it replaced.
+
+        Other values stay as they are.
+        """
         if isinstance(value, torch.device):
             return torch.device("cpu") if value.type == self.kind else value
         if isinstance(value, torch.Generator) and value.device.type == self.kind:
@@ -210,7 +215,7 @@ class _Trip:
         return self.moved[id(value)][1]
 
     def write_back(self, func: Operator, args: Args, kwargs: Kwargs) -> None:
-        """Write what the operator changed, in place or in `out=`, into the originals."""
+        """Copy what the operator changed, in place or in `out=`, from the copies into the original tensors."""
         for place, argument in enumerate(func._schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = kwargs.get(argument.name, args[place] if place < len(args) else None)
@@ -218,6 +223,7 @@ class _Trip:
                     self._restore(original)
 
     def _restore(self, original: Value) -> None:
+        """Copy a tensor's changed copy into it, after resizing it if need be; do nothing if it has no copy."""
         _, copy = self.moved.get(id(original), (None, None))
         if copy is not None:
             if original.shape != copy.shape:
@@ -226,7 +232,10 @@ class _Trip:
             self.returned += copy.nbytes
 
     def bring(self, value: Value) -> Value:
-        """Map a CPU result back: return the original tensor for in-place outputs, else move it to the device."""
+        """Return for a CPU result its original tensor, if it was changed in place, else a copy on the device.
+
+        For MPS, double precision becomes single. Other values stay as they are.
+        """
         if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
             return value
         for original, copy in self.moved.values():
@@ -240,7 +249,7 @@ class _Trip:
 
 
 def _generator(original: torch.Generator) -> torch.Generator:
-    """Return the CPU's twin of a device's generator, which goes on from call to call."""
+    """Return the CPU's generator for one of a device: the same at every call, which so goes on, seeded alike."""
     twin = (id(original), original.initial_seed())
     if twin not in _GENERATORS:
         _GENERATORS[twin] = torch.Generator().manual_seed(twin[1])
@@ -252,7 +261,10 @@ def _is_view(func: Operator) -> bool:
 
 
 def _round_trip(func: Operator, args: Args, kwargs: Kwargs, trip: _Trip, seen: Fallbacks) -> Value:
-    """Run one operator on the CPU with copies of its arguments, and note the time and the bytes that it took."""
+    """Run one operator on the CPU with copies of its arguments; return its result on the device.
+
+    The call, its bytes and its seconds are added to `seen`.
+    """
     where, clock = user_line(), time.perf_counter
     begun = clock()
     getattr(_module(trip.kind), "synchronize", int)()  # else the time of queued work is taken for copying
@@ -273,7 +285,7 @@ def _name(func: Operator) -> str:
 
 
 def user_line() -> str:
-    """Return the nearest line of the stack that belongs neither to torch nor to this file."""
+    """Return file, line and function of the nearest caller outside of torch and this file, as text."""
     own = _name.__code__.co_filename
     frame: FrameType | None = sys._getframe(1)
     library = os.path.dirname(torch.__file__)  # noqa: PTH120 - quicker
@@ -309,7 +321,7 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
         self._end.callback(torch.set_warn_always, torch.is_warn_always_enabled())
         torch.set_warn_always(True)  # else torch tells of the first operator only
         warnings.filterwarnings("always", message=r"(?s).*will fall back")
-        self._show, warnings.showwarning = warnings.showwarning, self._hear
+        self._show, warnings.showwarning = warnings.showwarning, self._count_warning
         super().__enter__()
         return self.seen
 
@@ -329,7 +341,7 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
         try:
             result = func(*args, **kwargs) if kwargs else func(*args)
         except self._caught as error:
-            return self._catch(error, func, args, kwargs or {})
+            return self._run_on_cpu(error, func, args, kwargs or {})
         if self._heard:  # the backend has just announced a fallback of its own
             seconds, trip = time.perf_counter() - begun, _Trip(self.kind, args, kwargs or {})
             sent = sum(value.nbytes for value in tree_leaves((args, kwargs)) if trip.lives(value))
@@ -337,7 +349,11 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
                 self.seen.note(self._heard.pop(), user_line(), computing=seconds, to_cpu=sent)
         return result
 
-    def _catch(self, error: Exception, func: Operator, args: Args, kwargs: Kwargs) -> Value:
+    def _run_on_cpu(self, error: Exception, func: Operator, args: Args, kwargs: Kwargs) -> Value:
+        """Run an operator on the CPU, if its `error` means that the device lacks it, and return the result.
+
+        Raises the error otherwise, for views, without an argument on the device, and if nothing is to be emulated.
+        """
         trip = _Trip(self.kind, args, kwargs)
         lacking = isinstance(error, self._also) or MISSING.search(str(error))
         if not (self._emulate and lacking) or trip.device is None or _is_view(func):
@@ -345,8 +361,8 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
         self.seen.look(self.kind)
         return _round_trip(func, args, kwargs, trip, self.seen)
 
-    def _hear(self, message: Value, *rest: Value, **more: Value) -> None:
-        """Count a fallback of the backend's own; pass other warnings on."""
+    def _count_warning(self, message: Value, *rest: Value, **more: Value) -> None:
+        """Keep a warning of the backend's own fallback, to be counted; show other warnings as before."""
         found = SILENT.findall(str(message))
         self._heard += found
         if not found:
@@ -354,7 +370,7 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
 
 
 def cpu_fallback(device: str = "mps", *, also: tuple[type[Exception], ...] = ()) -> CpuFallback:
-    """Open a block in which operators that `device` lacks run on the CPU; `with … as seen` gives its `Fallbacks`.
+    """Return a block in which operators that `device` lacks run on the CPU; `with … as seen` gives its `Fallbacks`.
 
     `also`: exceptions that mean a refused type or shape, such as `TypeError`, and are tried on the CPU too.
     """
@@ -367,7 +383,7 @@ def explain_fallbacks(device: str = "directml") -> CpuFallback:
 
 
 def missing_operators(device: str = "mps") -> list[str]:
-    """Return, without running any, the operators that a CPU has and a device lacks (in the device's build of torch)."""
+    """Return the sorted names of the operators that a CPU has and a device lacks in this build of torch."""
     has, key = torch._C._dispatch_has_kernel_for_dispatch_key, KEYS[DEVICES.get(device, device)]
     names = (name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::"))
     return sorted(
@@ -378,9 +394,10 @@ def missing_operators(device: str = "mps") -> list[str]:
 
 
 def install(device: str = "mps", operators: Iterable[str] | None = None) -> Fallbacks:
-    """Give the device a CPU kernel for each operator in `operators`, or for all that it lacks; views are left out.
+    """Give the device a CPU kernel for each operator in `operators`, or for all that it lacks.
 
-    The result counts calls, and its `remove` takes the kernels back. Names are the dispatcher's: "aten::lgamma.out".
+    Views and names that torch does not know are left out. The result counts calls, and its `remove` takes the kernels
+    back. Names are the dispatcher's: "aten::lgamma.out".
     """
     kind, seen = DEVICES.get(device, device), Fallbacks(device, library=torch.library.Library("aten", "IMPL"))
     for name in missing_operators(device) if operators is None else operators:

@@ -49,7 +49,7 @@ _CHANGE_OTHERS = {Task.REPAIR, Task.UNDO}  # of the tasks about environments tho
 
 
 def blockers(state: State, task: Task) -> tuple[Message, ...]:
-    """List why a task cannot begin now; empty when it can."""
+    """Return each reason why a task cannot begin now, as a sentence for the user; () if it can."""
     here = state.environments
     fact_changed = state.status(Step.DETECT).phase is Phase.STALE
     answer_changed = state.status(Step.PLAN).phase is Phase.STALE and not fact_changed
@@ -82,10 +82,10 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
 
 
 def next_automatic_task(state: State) -> Task | None:
-    """Return the task that a guided session starts by itself now; None if one runs, or if the user must act first.
+    """Return the task that a guided session starts by itself now; None if one runs or failed, or if the user must act.
 
-    Detection and plan come first; the setup then prepares, up to the user's confirmation, and verifies an installation.
-    On the page of environments it looks for those instead of planning, on that of a failed cell it diagnoses.
+    It detects, plans and resolves the packages, up to the user's confirmation, and verifies after an installation. Once
+    the machine is detected, the page of environments has them listed instead, and a failed cell is diagnosed instead.
     """
     if state.running:
         return None
@@ -122,7 +122,7 @@ class Choice(Action, frozen=True):
 
 
 def reduce(state: State, action: Action) -> State:
-    """Return the state after an action; nothing is chosen while a task runs."""
+    """Return the state after an action; unchanged by a `Choice` while a task runs."""
     return state if state.running and isinstance(action, Choice) else action.after(state)
 
 
@@ -132,7 +132,10 @@ class Begin(Action, frozen=True):
     task: Task
 
     def after(self, state: State) -> State:
-        """Mark the task as running, on its page, with an empty log unless it reads the last one; nothing if blocked."""
+        """Mark the task as running and show its page; change nothing if it is blocked.
+
+        The log is emptied, except for diagnoses, additions, add-ons, and tasks about environments but repair and undo.
+        """
         task = self.task
         if blockers(state, task):
             return state
@@ -151,7 +154,10 @@ class Reported(Action, frozen=True):
     events: tuple[Event, ...]
 
     def after(self, state: State) -> State:
-        """Keep lines and findings, the latest progress, and what an add-on has come to so far."""
+        """Add lines of the log (the last `LOG_LINES` stay) and findings; set the progress and an add-on's record.
+
+        Findings of tasks about environments are left out, and so are their lines, except a repair's and an undoing's.
+        """
         task, new = state.running, state
         of_others = task is not None and task.is_about_environments
         lines = [event.text for event in self.events if isinstance(event, LogLine)]
@@ -200,7 +206,7 @@ class Finished(Action, frozen=True):
     detected: tuple[Finding, ...] | None = None
 
     def after(self, state: State) -> State:
-        """Keep the result, drop what depended on an earlier one, unlock the next step; ignore another task's end."""
+        """Store the result, drop what depended on an earlier one, unlock the next step; if the task is running."""
         task = self.task
         if state.running is not task:
             return state
@@ -235,7 +241,7 @@ class Failed(Action, frozen=True):
     unreachable: str = ""
 
     def after(self, state: State) -> State:
-        """Mark the running task, else `step`, as failed; results so far stay, except a prepared addition."""
+        """Mark the running task as failed, or `step` if none runs; earlier results stay, except a prepared addition."""
         status = StepStatus(
             phase=Phase.FAILED,
             message=self.message,
@@ -252,7 +258,7 @@ class Abandoned(Action, frozen=True):
     """A task that only reads was given up, because an answer that it rests on has changed."""
 
     def after(self, state: State) -> State:
-        """Make the running task startable again; its step is ready, or the list of environments as before a search."""
+        """End the running task; its step is ready again, or, for one about environments, their status locked."""
         if state.running is None:
             return state
         phase = Phase.LOCKED if state.running.is_about_environments else Phase.READY
@@ -309,7 +315,7 @@ class Choose(Choice, frozen=True):
     purpose: str | None = None
 
     def after(self, state: State) -> State:
-        """Set what was chosen and mark dependent steps as stale; a plan that is chosen or unknown changes nothing."""
+        """Set what was chosen and mark dependent steps as stale; ignore a plan that is chosen already, or unknown."""
         plans = state.planning.plans if state.planning else ()
         if self.plan is not None and (self.plan == state.choices.plan or not 0 <= self.plan < len(plans)):
             return state
@@ -432,7 +438,7 @@ def _mark_stale(state: State, steps: Iterable[Step]) -> State:
 
 
 def _keep_result(state: State, result: Result) -> State:  # noqa: C901, PLR0911, PLR0912 - one for each kind
-    """Store a task's result in its field, and drop the results that depended on an earlier one."""
+    """Return the state with a task's result in its field, without the results that depended on an earlier one."""
     match result:
         case Detected():
             return replace(state, detected=result, preview=None)
@@ -475,7 +481,7 @@ def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) 
 
 
 def _unlock_next(state: State, task: Task) -> State:
-    """Make the step after a task's ready if it was locked, and the diagnosis too: a log can be pasted at any time."""
+    """Make the step after a task's ready if it is locked, and diagnosis too; after installing, verification anyway."""
     if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
         state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
     for step in (*_steps_after(task.step)[:1], Step.DIAGNOSE):
@@ -492,7 +498,7 @@ def with_report(state: State, report: Report) -> State:
 
 
 def _with_plan(state: State, plan: Plan) -> State:
-    """Replace the plan of the same backend and variant, else the chosen one, by a plan, and choose it."""
+    """Put `plan` in place of the plan of its backend and variant, or of the chosen one if there is none; choose it."""
     if state.planned is None or state.plan == plan:
         return state
     planning = state.planned.planning
@@ -504,7 +510,7 @@ def _with_plan(state: State, plan: Plan) -> State:
 
 
 def _with_machine_findings(state: State, found: tuple[Finding, ...]) -> State:
-    """Replace the findings of detection, by those that are still true; without a detection nothing changes."""
+    """Return the state with `found` in place of the findings of detection; unchanged without a detection."""
     if state.detected is None:
         return state
     detection = replace(state.detected.detection, findings=found)
@@ -512,7 +518,7 @@ def _with_machine_findings(state: State, found: tuple[Finding, ...]) -> State:
 
 
 def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
-    """Store the list of environments and the repair that is offered, in the setup that is laid aside as well.
+    """Store the list of environments and the repair that is offered, also in the real setup of a simulation (`aside`).
 
     If the setup's own environment was changed, its findings are replaced and it must be verified again; if it was
     removed, all results after the plan are dropped.

@@ -22,9 +22,9 @@ Answer = dict[str, object]
 
 
 def plans_answer(planning: Planning, machine: Machine, project: Record | None = None, *, why: bool = False) -> Answer:
-    """Return the plans for a machine, under "project" the project that they are for, if any.
+    """Return the fields of the plans for a machine, and as "project" the project that they are for, if there is one.
 
-    With `why`, the reasoning is added as lines of "explanation".
+    With `why`, the lines of the reasoning are added as "explanation".
     """
     answer = _as_json_fields(planning)
     if project:
@@ -39,9 +39,9 @@ PROVEN = 0.9
 
 
 def log_answer(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origin: str = "given") -> Answer:
-    """Return what was read in a log, the causes of what it shows, or what can be said without one.
+    """Return what a log states as "facts", causes as "diagnoses"; without causes, what else it shows as "unexplained".
 
-    `possible` are, in short, those of the causes that are not sure enough to be acted on before their evidence is seen.
+    "possible" are, in short, those of the causes that are not sure enough to be acted on before their evidence is seen.
     `origin` is whose machine the log comes from (see `log_origin`), "given" if a machine was given with it.
     """
     from assistant.session.diagnosis import explain_unknown, facts_in  # noqa: PLC0415 - `plan` needs no rules of causes
@@ -58,12 +58,12 @@ def log_answer(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origi
 
 
 def preview_answer(preview: Prepared | None) -> Answer:
-    """Return what an installation would do, without the `site` that is there already; {} without a preview."""
+    """Return the fields of what an installation would do, `site` as null; {} without a preview."""
     return _as_json_fields(replace(preview, site=None)) if preview else {}
 
 
 def setup_answer(state: State) -> Answer:
-    """Return what a setup has chosen and found so far, one key for each of its parts, None where there is none yet."""
+    """Return what a setup has chosen and found, by "statuses", "request" and so on; None for what is not there yet."""
     answer: Answer = {
         "statuses": {step.value: status for step, status in state.statuses.items()},
         "request": state.choices.request,
@@ -81,14 +81,17 @@ def setup_answer(state: State) -> Answer:
 
 
 def environments_answer(survey: Survey) -> Answer:
-    """Return the environments that were found, whether the search was cut short, and its notes, if any."""
+    """Return "environments" as they were found, "cut_short" for a search that was, and "notes" if there are any."""
     every = [_summary_answer(row) for row in survey.environments]
     notes = {"notes": render_messages(survey.notes)} if survey.notes else {}
     return {"environments": every, "cut_short": survey.cut_short, **notes}
 
 
 def environment_answer(summary: EnvironmentSummary, survey: Survey, repair: Repair | None = None) -> Answer:
-    """Return an environment, the notes about it, and the fields of the repair that was worked out for it, if any."""
+    """Return an "environment" and its "notes"; for a repair of it, also what the repair changes.
+
+    That is "path", "moves", "download_bytes", "mends" (findings that it fixes) and "remains" (those that it does not).
+    """
     change, notes = {}, survey.notes
     if repair:
         difference = repair.difference
@@ -100,7 +103,7 @@ def environment_answer(summary: EnvironmentSummary, survey: Survey, repair: Repa
 
 
 def _summary_answer(summary: EnvironmentSummary) -> Answer:
-    """Return an environment with its light and the sentence about it."""
+    """Return the fields of an environment, with its "light" and as "state" the sentence about it."""
     fields = _as_json_fields(summary)
     fields.pop("stamp", None)  # says nothing to anybody else
     return {**fields, "light": summary.light.value, "state": render(summary.state)}

@@ -36,10 +36,11 @@ class Approach(Record, frozen=True, omit_defaults=False):
 
 
 def choose_approach(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Approach:
-    """Choose how to apply a configuration: exactly, on the same hardware where its plan still fits, else planned anew.
+    """Return how to apply a configuration: its own plan if the hardware is the same and that is still offered.
 
-    A plan that was not the best one then (a CPU build beside a GPU, say) was a deliberate choice: its backend is kept
-    where this machine has it.
+    Otherwise, and if `anew`, it is a request for a new plan, with the same versions of Python and torch unless these
+    cost a better backend. A plan that was not the best one on its machine (a CPU build beside a GPU, say) was a
+    deliberate choice: its backend is requested if this machine has it.
     """
     plan, differs = config.plan, machine_drift(config.machine, here)
     pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
@@ -61,7 +62,7 @@ def choose_approach(config: Config, here: Machine, catalog: Catalog, *, anew: bo
 
 
 def unknown_requirements(plan: Plan, catalog: Catalog, trusted: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the packages, with their extras, that a plan asks for and no plan of the catalogue's own would.
+    """Return the packages, with their extras, that a plan requires and that are neither the catalogue's nor `trusted`.
 
     A name that only looks like a known one is unknown: it is compared as installers read it, letter by letter.
     """
@@ -98,9 +99,9 @@ def check_lock(config: Config, resolution: Resolution) -> None:
 def find_exported_environment(config: Config, target: str, last: str) -> Path | None:
     """Return the environment of a configuration: `target`, else one that the assistant made here for such a plan.
 
-    Of several the one at the path `last` is taken, else the one of the configuration's name. That path is only
-    compared, never opened. Returns None if there is none; raises `BadInput` for a `target` that is no environment, and
-    if several fit.
+    Such a plan has the same backend, torch and Python. Of several the one at the path `last` is taken, else the one of
+    the configuration's name. That path is only compared, never opened. Returns None if there is none; raises `BadInput`
+    for a `target` that is no environment, and if several fit.
     """
     if target:
         folder = Path(target).expanduser().absolute()
@@ -127,9 +128,10 @@ def find_exported_environment(config: Config, target: str, last: str) -> Path | 
 
 
 def drifts(config: Config, here: Machine, target: Path | None, report: Report | None, host: Host) -> tuple[Drift, ...]:
-    """Return all that differs: driver, system and GPUs, the environment's packages, device and checks.
+    """Return how things differ from a configuration: the machine, packages in `target`, the checks of a `report`.
 
-    Of a replayed recording only the machine is compared.
+    Without `target`, the missing environment is the difference; without `report`, checks are not compared. If `host`
+    replays a recording, only the machine is.
     """
     found = machine_drift(config.machine, here)
     if host.replayed:

@@ -44,7 +44,6 @@ from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
 
-# Words of programs that gave up.
 # What tells one model from another in a card's name: 4070 ti super, 7900 xtx, a770, m3 max, 8060s, h100
 _MODEL = re.compile(r"\b([a-z]{0,2}\d{1,4}[a-z]{0,2})\b(?: ?(ti|super|xtx|xt|gre|pro|max|ultra|d)\b)?(?: ?(super)\b)?")
 LONGEST = 300  # chosen: characters of a line that are shown
@@ -96,7 +95,10 @@ def find_causes(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 
 
 def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
-    """Return what `find_causes` does, each cause with the index in `log.lines` of the line that shows it, or None."""
+    """Return the causes of what a log shows, best first, each with the index in `log.lines` of its line, or None.
+
+    Remedies hold the plan that can be installed; if none of the first cause's does, a change to a better build is one.
+    """
     facts = merged(machine, _machine_in_log(log))
     found, supposed = [], _with_implied_nvidia(facts, log)
     for match in matches(log, facts):
@@ -105,7 +107,7 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
         if supposed.nvidia_driver != facts.nvidia_driver:
             remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
         found.append((_name_numpy_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
-    better = _change_build(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
+    better = _better_build(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
         best, line = found[0]
         found[0] = replace(best, remedies=(*best.remedies, better)), line
@@ -113,7 +115,10 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
 
 
 def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
-    """Return a machine with the NVIDIA card that words or the build imply, where nobody has named or looked for one."""
+    """Return the machine, with a supposed NVIDIA GPU if nothing is known of GPUs and the log implies one.
+
+    It does so by its words or by torch's build. If all known GPUs are NVIDIA's, an unknown system becomes Linux.
+    """
     told = _DRIVER_CUDA.search(log.text)
     if told and not machine.cuda_driver_api and not machine.nvidia_driver:
         machine = replace(machine, cuda_driver_api=".".join(filter(None, told.groups())))
@@ -175,7 +180,10 @@ def causes_for_log_python(
 
 
 def places_in_log(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, ...]:
-    """Return, for each index in `log.lines`, that line's number and up to two lines around it; None for None."""
+    """Return, for each index in `log.lines`, the line with up to two before and after it, clean and cut; None for None.
+
+    Secrets are taken out of the lines, of which the first `LONGEST` characters are kept.
+    """
     return tuple(
         None
         if index is None
@@ -188,9 +196,9 @@ def places_in_log(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, 
 
 
 def lines_without_secrets(log: Log, first: int, last: int) -> list[tuple[int, str]]:
-    """Return the lines (number, text) of a log from one index up to another, secrets taken out.
+    """Return the lines (number, text) of a log from one index up to, not including, another, secrets taken out.
 
-    A private key that began above is recognised. Lines are cut to ten times `LONGEST` characters.
+    Negative indexes count as 0. A private key that began above is recognised. Lines are cut to ten times `LONGEST`.
     """
     begin, first = max(0, first - Lines.LONGEST), max(0, first)
     clean = Lines()
@@ -199,7 +207,7 @@ def lines_without_secrets(log: Log, first: int, last: int) -> list[tuple[int, st
 
 
 def log_source(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
-    """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
+    """Return which program, system and GPU a log of `machine` is of; `line` is the index of its first cause's line."""
     start = find_launch(log)
     gpus = _main_gpus(machine.gpus)
     seen = machine.os and has_gpu_facts(machine)
@@ -244,8 +252,11 @@ def _name_numpy_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diag
     return replace(diagnosis, title=title, remedies=(back, newer))
 
 
-def _change_build(log: Log, machine: Machine) -> Remedy | None:
-    """Return the build that the planner prefers to the one that a log's program uses; None where there is none."""
+def _better_build(log: Log, machine: Machine) -> Remedy | None:
+    """Return the remedy "change from DirectML (or the CPU) to a better backend"; None if a log shows no use of these.
+
+    None also if no better one can be planned for the machine.
+    """
     start = find_launch(log)
     directml = any("directml" in word for word in start.arguments) or "torch-directml" in log.facts.packages
     cpu = log.facts.packages.get("torch", "").endswith("+cpu")
@@ -265,7 +276,7 @@ def _change_build(log: Log, machine: Machine) -> Remedy | None:
 
 
 def offer_torch_for_kernel(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
-    """Add the remedy "install torch into this kernel" to each "kernel-env-mismatch", if the log says it lacks torch."""
+    """Return the causes; if the log says that torch is missing, a "kernel-env-mismatch" gets a remedy to install it."""
     lacks = "torch" not in machine.packages and _NO_TORCH.search(log.text)
     plan = plan_for(machine, PlanRequest()) if lacks else None
     if plan is None:
@@ -279,9 +290,10 @@ def offer_torch_for_kernel(causes: tuple[Diagnosis, ...], log: Log, machine: Mac
 
 
 def machine_of_log(log: Log, here: Machine) -> Machine:
-    """Return the machine that a log comes from: what the log states, then the facts of the machine at hand.
+    """Return the machine that a log comes from: what the log states, completed by the facts of the machine at hand.
 
-    Nothing is taken from the machine at hand if the log is of another (see `log_origin`).
+    If the log is of another machine (see `log_origin`) nothing is taken from this one; if it is of this one, the GPUs
+    are those of this one.
     """
     stated, origin = _machine_in_log(log), log_origin(log, here)
     if origin == "other":
@@ -300,8 +312,8 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
-    It is of another machine if its system differs, if none of the GPUs that it names is here, if a person says so, or
-    if the causes that it shows cannot be on this machine; it is of this one if a GPU that it names is here.
+    It is "other" if its system differs, if none of the GPUs that it names is here, if a person says so in it, or if it
+    shows causes that are impossible here; "same" only if the system does not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
     if stated.os and here.os and stated.os != here.os:
@@ -338,7 +350,10 @@ def facts_in(log: Log) -> list[dict[str, object]]:
 
 
 def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
-    """Return whether two GPUs are of one model, by their names' numbers, else their makers; None if that is unknown."""
+    """Return whether two GPUs are of one model: same maker, and the same model in both names; None if that is unknown.
+
+    If a name shows no model, another gfx target rules it out.
+    """
     if Vendor.UNKNOWN in {first.vendor, second.vendor}:
         return None
     if first.vendor is not second.vendor:
@@ -352,7 +367,7 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
 
 
 def explain_unknown(log: Log, machine: Machine) -> Unexplained:
-    """Return what can be said of a log whose cause is not known."""
+    """Return the symptoms that a log of no known cause shows, what is wrong with its machine, and a next step."""
     facts = merged(machine, _machine_in_log(log))
     wrong = tuple(finding for finding in load_rules().check_up(facts) if finding.wrong)
     symptoms, question = next_step(log, facts)
@@ -360,10 +375,11 @@ def explain_unknown(log: Log, machine: Machine) -> Unexplained:
 
 
 def add_rule_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
-    """Add the remedies of a known cause to findings of its key that have no command of their own."""
+    """Return all findings; those that are wrong and have no command get the remedies of the rule of their key, too."""
     rules = load_rules().by_key
 
-    def helped(finding: Finding) -> Finding:
+    def with_rule_remedies(finding: Finding) -> Finding:
+        """Return a finding with what its rule advises; unchanged if it is no problem, has a command, or has no rule."""
         able = any(remedy.commands for remedy in finding.remedies)
         if finding.key not in rules or not finding.wrong or able:
             return finding
@@ -372,7 +388,7 @@ def add_rule_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Fi
         new = tuple(remedy for remedy in more if remedy.text not in own)
         return replace(finding, remedies=(*finding.remedies, *new))
 
-    return tuple(map(helped, findings))
+    return tuple(map(with_rule_remedies, findings))
 
 
 @lru_cache(maxsize=1)  # the machine is asked for before the causes are: one reading serves both
@@ -391,7 +407,10 @@ def _machine_in_log(log: Log) -> Machine:
 
 
 def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
-    """Return a report in Markdown, in English, for a forum: causes, last lines of the log, machine; nothing private."""
+    """Return a report in English Markdown for a forum: causes, the last 80 lines of the log, machine; nothing private.
+
+    What happened is left for the user to write.
+    """
     private = private_names_here()
     here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=private)
     causes: tuple[Diagnosis, ...] = redact(tuple(found), known=private)
@@ -416,11 +435,11 @@ def fill_in_plans(
     log: Log | None = None,
     where: Interpreter | None = None,
 ) -> tuple[Remedy, ...]:
-    """Fill in plans, checks and launch arguments of remedies, each paired with the rule's remedy that it came from.
+    """Return remedies with plans, checks and launch arguments filled in; each comes with its rule's remedy, or None.
 
-    A remedy whose plan this machine cannot have is left out, unless none would remain; without facts about GPUs, one
-    that depends on the maker comes after "find out which GPU". `where` is the Python of the log's program: a plan that
-    fits it comes with commands.
+    A remedy whose plan this machine cannot have is left out, unless none would remain. One that depends on the GPU's
+    maker gets no plan if nothing is known of GPUs, but the remedy "find out which GPU" beside it. `where` is the Python
+    of the log's program: a plan that can be installed there gets the commands for that.
     """
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:
@@ -464,10 +483,11 @@ def _is_whole(remedy: Remedy) -> bool:
 
 
 def with_any_nvidia_gpu(machine: Machine, cuda: str) -> Machine:
-    """Return a machine with an NVIDIA card of which no more is known, and the newest CUDA that its driver surely takes.
+    """Return the machine as one with NVIDIA's GPU and driver; what is known of it stays.
 
-    A driver takes all minor releases of its CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/. The system
-    matters little: CUDA's indexes serve Linux and Windows alike.
+    If no GPU is listed, an unnamed one of NVIDIA's is; if neither the driver's version nor its CUDA is known, its CUDA
+    becomes `cuda`; an unknown system becomes Linux. A driver takes all minor releases of its CUDA:
+    https://docs.nvidia.com/deploy/cuda-compatibility/. The system matters little: CUDA's indexes serve both.
     """
     driver = None if machine.cuda_driver_api or machine.nvidia_driver else cuda
     cards = machine.gpus or (Gpu(vendor=Vendor.NVIDIA),)
@@ -480,9 +500,11 @@ def has_gpu_facts(machine: Machine) -> bool:
 
 
 def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None = None) -> Plan | None:
-    """Return the plan for a request, None if there is none; for an existing environment `where`, what changes least.
+    """Return the plan for a request; None if there is none, or if the machine's system is unknown.
 
-    Where CUDA or XPU is to be had and nothing is known of machine or card, any card of that maker is meant.
+    If the request can be met in the environment of the Python `where`, a plan of the same backend is preferred that
+    keeps its Python, and torch's version if only another build is needed. If CUDA or XPU is asked for and
+    nothing is known of GPUs, one of that maker is assumed.
     """
     if request.backend is Backend.CUDA and not has_gpu_facts(machine):
         machine = with_any_nvidia_gpu(machine, supposed_cuda(new_card=True))
@@ -514,7 +536,7 @@ def _later_minors(torch: str) -> list[str]:
 
 
 def _is_change_in_place(request: PlanRequest, where: Interpreter | None) -> bool:
-    """Return whether a log comes from an environment in which the request can be met."""
+    """Return whether a request can be met by changing packages in the environment of the Python `where`; no if None."""
     return where is not None and request.changes != "environment" and request.python is None
 
 
@@ -553,7 +575,7 @@ def pip_commands(plan: Plan) -> Iterator[str]:
 
 
 def _pip_install_commands(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]:
-    """Yield the commands that install requirements, by name: first those from torch's index, then the rest."""
+    """Yield up to two `pip install` commands for `lines` (requirements by name): from torch's index, then the rest."""
     here = _from_torch_index(plan, lines)
     index = f" --index-url {plan.index_url}" if here and plan.index_url else ""
     for names, source in ((here, index), ([name for name in lines if name not in here], "")):
@@ -564,7 +586,7 @@ def _pip_install_commands(plan: Plan, lines: Mapping[str, str]) -> Iterator[str]
 
 
 def _from_torch_index(plan: Plan, names: Iterable[str]) -> list[str]:
-    """Return those names that come from the index of the plan's torch: all of them if the plan names no index."""
+    """Return those of `names` that come from the index of the plan's torch: all of them if the plan names no index."""
     own = plan.index_url
     return [
         name
@@ -574,7 +596,7 @@ def _from_torch_index(plan: Plan, names: Iterable[str]) -> list[str]:
 
 
 def _name_planned_build(text: Text, plan: Plan | None) -> Text:
-    """Return a sentence naming the planned backend, in place of a text that lists three or more; else the text."""
+    """Return a sentence that names the planned backend if `text` names three or more backends; else the text."""
     listed = text.id if isinstance(text, Message) else text
     if plan is None or sum(backend.title in listed for backend in Backend) <= 2:  # noqa: PLR2004 - a pair is a contrast
         return text
@@ -582,9 +604,9 @@ def _name_planned_build(text: Text, plan: Plan | None) -> Text:
 
 
 def with_settings_line(launch: Launch) -> Launch:
-    """Return a launch whose added argument is a line of a file of settings, such as `device: auto`; else unchanged.
+    """Return a launch with its added argument as a line of a settings file, such as `device: auto`.
 
-    So it is for programs that take the argument only there.
+    This is for programs that take the argument only there; for any other, the launch is returned unchanged.
     """
     settings = next((each for each in launchers() if each.name == launch.app), None)
     if launch.line or settings is None or any(word.startswith("-") for word in settings.choosing):

@@ -35,10 +35,10 @@ DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
-    """Detect a machine and return all findings; for the one at hand, also those of the assistant's environments.
+    """Detect a machine and return all findings about it; a replayed one is judged by its recording alone.
 
-    With `site`, the packages of that environment are judged instead of those of the Python at hand. A replayed machine
-    is judged by its record alone.
+    For the machine at hand these include torch builds that were replaced in environments. With `site`, the packages of
+    that environment are judged instead of those of the Python at hand, with its conflicts.
     """
     found = detect(host)
     if host.replayed:
@@ -71,9 +71,9 @@ def environment_findings(site: Site, machine: Machine, *, gpu_plan: bool = True)
 
 
 def findings_still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[Finding, ...]:
-    """Return the findings without those about Jupyter kernels and this Python's packages that no longer hold.
+    """Return detection's findings without those that no longer hold: of Jupyter kernels and this Python's packages.
 
-    Findings that cannot be checked again are kept, except those that a verification that `passed` disproves.
+    All others are kept, as they cannot be checked again, except those that a verification that `passed` disproves.
     """
     now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
     wrong = {finding.text for finding in (*find_broken_kernels(host), *load_rules().check_up(now, of_packages=True))}
@@ -89,9 +89,9 @@ def findings_still_true(found: Detection, host: Host, *, passed: bool = False) -
 
 
 def machine_findings(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
-    """Return all findings about a machine: nothing twice, and nothing that would not change its plan.
+    """Return all findings about a machine, with remedies: by its facts, on what rules out a better plan, by detection.
 
-    With `live` the machine is the one at hand.
+    No two of them say the same. `live` says that the machine is the one at hand.
     """
     machine = found.machine
     try:
@@ -112,7 +112,7 @@ def machine_findings(found: Detection, *, live: bool = False) -> tuple[Finding, 
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:
-    """Turn what rules out a better plan into findings, one for each key.
+    """Return what rules out a better plan than the chosen one as findings, the first of each key.
 
     What the user cannot change, or what would only bring a newer release of what works already, is mere information.
     """

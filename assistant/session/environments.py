@@ -38,7 +38,10 @@ _OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell 
 
 
 def survey_environments(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
-    """Find environments, also in `folders`, and judge each by its files, `unread` if that fails; nothing is started."""
+    """Find environments, also below `folders`, and return each judged by its files; no program is started.
+
+    One whose files cannot be read is only named (`unread`).
+    """
     named = tuple(str(full_path(folder)) for folder in folders)
     found = find_environments(host, current_folder(), map(Path, named))
     rows = []
@@ -52,7 +55,7 @@ def survey_environments(host: Host, machine: Machine, folders: Iterable[str] = (
 
 
 def _unread_summary(environment: EnvironmentFolder) -> EnvironmentSummary:
-    """Return the summary of an environment before anything in it is read: path, name, kind and kernels."""
+    """Return a summary of an environment without its contents: path, name, kind, tool and kernels."""
     return EnvironmentSummary(
         path=str(environment.path),
         name=environment.name,
@@ -64,7 +67,7 @@ def _unread_summary(environment: EnvironmentFolder) -> EnvironmentSummary:
 
 
 def _with_contents(row: EnvironmentSummary, site: Site, host: Host, machine: Machine) -> EnvironmentSummary:
-    """Return the summary completed by what an environment holds, with its findings; the assistant's own has none."""
+    """Return the summary completed by what an environment holds, and by findings unless it is the assistant's own."""
     path = Path(row.path)
     own = is_own_environment(path)
     return replace(
@@ -87,7 +90,7 @@ def is_changeable(path: str) -> bool:
 
 
 def _installed_backend(site: Site, host: Host, machine: Machine) -> Backend | None:
-    """Return the backend that torch was built for; None without torch, or if that is unknown."""
+    """Return the backend that an environment's torch is built for; None without torch, or if that is unknown."""
     if "torch-directml" in site.versions:
         return Backend.DIRECTML
     built = site.read_torch_build(host).partition(" ")[0]
@@ -97,10 +100,10 @@ def _installed_backend(site: Site, host: Host, machine: Machine) -> Backend | No
 
 
 def site_findings(site: Site, host: Host, machine: Machine, *, guarded: bool = True) -> tuple[Finding, ...]:
-    """Return what is wrong with an environment: its Python is missing, or its packages are wrong or were replaced.
+    """Return what is wrong with an environment: only that its Python is missing, else what is wrong with its packages.
 
-    Findings about the shell are left out. Without `guarded`, replaced builds are not looked for: a change writes the
-    constraints anew.
+    Mere notes, and findings about the shell, are left out. Without `guarded`, builds other than the constraints pin are
+    no finding, as a change writes the constraints anew.
     """
     environment = EnvironmentFolder(Path(site.prefix))
     marker = environment.marker
@@ -114,10 +117,10 @@ def site_findings(site: Site, host: Host, machine: Machine, *, guarded: bool = T
 
 
 def inspect(path: str, state: State, tools: Tools) -> tuple[EnvironmentSummary, Site | None]:
-    """Return an environment's summary and site, by what its own Python answers.
+    """Run the Python of an environment, and return its summary and what it holds.
 
-    If that does not answer, the site is None and the summary is made from files. Raises `BadInput` for a folder that is
-    no environment.
+    If that does not answer, what it holds is None, and the summary is made from files and says so. Raises `BadInput`
+    for a folder that is no environment.
     """
     environment, host, machine = EnvironmentFolder.at(path), tools.host, local_machine(state, tools.host)
     row, before, site = _unread_summary(environment), state.survey.summary_at(path), None
@@ -145,7 +148,10 @@ def local_machine(state: State, host: Host) -> Machine:
 
 
 def kernel_and_plan(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
-    """Return an environment with its first kernel, and its plan; without a marker, a plan made up from the summary."""
+    """Return an environment with the first of its kernels, and its plan; without a marker, one by the summary.
+
+    It must have a kernel.
+    """
     kernel, marker = summary.kernels[0], EnvironmentFolder(Path(summary.path)).marker
     if marker:
         return replace(marker.environment, kernel=kernel), marker.plan
@@ -154,9 +160,10 @@ def kernel_and_plan(summary: EnvironmentSummary) -> tuple[Environment, Plan]:
 
 
 def run_survey(state: State, tools: Tools) -> Surveyed:
-    """Find and judge the environments on this machine, also in folders that the user named.
+    """Find and judge the environments on this machine, also below the folders that the user named.
 
-    The summary of a check is kept if nothing was installed since. A folder that cannot be searched becomes a note.
+    If nothing was installed in one since it was last checked, the summary of that check is kept. A folder that the user
+    named and that is none becomes a note.
     """
     tools.sink(Progress(step=Step.DETECT, text=_("Looking for environments")))
     faults = {folder: fault for folder in state.survey.folders if (fault := _folder_finding(folder))}
@@ -184,7 +191,7 @@ def _folder_finding(folder: str) -> Finding | None:
 
 
 def check_picked(state: State, tools: Tools) -> Surveyed:
-    """Read the environment that the user picked; if it has torch and is not the assistant's own, verify it as well."""
+    """Run the picked environment's Python and measure its size; verify its torch, if it has one and is not our own."""
     picked = state.environments.picked
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
     entry, site = inspect(picked, state, tools)
@@ -200,7 +207,7 @@ def check_picked(state: State, tools: Tools) -> Surveyed:
 
 
 def undo_last_change(state: State, tools: Tools) -> Surveyed:
-    """Put back what the picked environment held before its last change."""
+    """Put back what the picked environment held before its last change, and read it again."""
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
     EnvironmentFolder(Path(state.environments.picked)).undo_last_change(tools)
     return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
@@ -214,7 +221,7 @@ def forget_last_change(state: State, _tools: Tools) -> Surveyed:
 
 
 def remove_picked(state: State, tools: Tools) -> Surveyed:
-    """Remove the picked environment, which the assistant made, from the disk and from the list."""
+    """Delete the picked environment, and return the others; raise `BadInput` if the assistant did not make it."""
     picked = state.environments.picked
     tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=picked)))
     EnvironmentFolder.named(picked).remove()
@@ -223,7 +230,7 @@ def remove_picked(state: State, tools: Tools) -> Surveyed:
 
 
 def work_out_repair(state: State, tools: Tools) -> Surveyed:
-    """Work out a repair of the picked environment, and which findings it leaves; change nothing.
+    """Work out a repair of the picked environment: what it changes, fixes and leaves unfixed; change nothing yet.
 
     Raises `BadInput` for the assistant's own environment, and if no change of packages would help.
     """
@@ -253,13 +260,15 @@ def work_out_repair(state: State, tools: Tools) -> Surveyed:
 
 
 def carry_out_repair(state: State, tools: Tools) -> Surveyed:
-    """Carry out the repair that was shown; it is rolled back, raising `WorkFailed`, unless it is proved.
+    """Carry out the repair that was shown, and read the environment again; raise `WorkFailed`, all undone, if it fails.
 
-    The versions must be those that were shown, what it was to fix must be gone, and the packages must import.
+    It fails if versions are not those that were shown, if a finding that it was to fix is still there, or if a changed
+    package cannot be imported.
     """
     repair, machine = required(state.environments.repair), local_machine(state, tools.host)
 
     def prove(made: Environment, lock: Lock) -> None:
+        """Raise `WorkFailed` with the first reason for which the changed environment does not count as repaired."""
         site = Site.ask(Path(made.python), tools.host)
         names = {*site.versions, *made.packages}
         if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
@@ -279,7 +288,10 @@ _GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 
 def _import_moved(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
-    """Import the packages that changed, and torch, NumPy and ONNX Runtime if they require one; return the report."""
+    """Import the packages that changed, and torch, its family, NumPy and ONNX Runtime if they require a changed one.
+
+    Returns the report. Findings are not passed on: a change that is refused leaves nothing to report.
+    """
     moved = {move.name for move in difference.moves}
     needing = {
         canonicalize_name(package.name)
@@ -290,7 +302,7 @@ def _import_moved(difference: Difference, site: Site, lock: Lock, tools: Tools) 
     names = [name for name in site.versions if name in moved or (name in needing and _GROUND.match(name))]
 
     def hear(event: Event) -> None:
-        if not isinstance(event, FindingRaised):  # a change that is refused leaves nothing to be told of
+        if not isinstance(event, FindingRaised):
             tools.sink(event)
 
     return verify.run_checks(
@@ -314,13 +326,16 @@ def _rejection(reason: object) -> WorkFailed:
 
 
 def is_mendable(environment: EnvironmentSummary) -> bool:
-    """Return whether a change of packages may fix a finding of an environment that was read and may be changed."""
+    """Return whether an environment was read, may be changed, and has a finding that a change of packages may fix."""
     closed = environment.own or environment.others or environment.unread
     return not closed and any(finding.key in _WAYS for finding in environment.findings)
 
 
 def mending_change(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
-    """Return one change that combines those for each finding, in the order of `_WAYS`; other findings are ignored."""
+    """Return one change that combines those for all findings with a key in `_WAYS`, in that order; others are ignored.
+
+    If two name the same package, the first counts.
+    """
     findings, requires = tuple(findings), dict[str, str]()
     ways = [way(site, finding, machine) for key, way in _WAYS.items() for finding in findings if finding.key == key]
     for line in (line for change in ways for line in change.requires):
@@ -332,9 +347,9 @@ def mending_change(site: Site, findings: Iterable[Finding], machine: Machine) ->
 
 
 def _keep_one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeRequest:
-    """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again.
+    """Return the change that leaves one flavour of ONNX Runtime, the plan's, else the plain one, and reinstalls it.
 
-    What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
+    The plan's plug-ins for it are required, too: the provider of a flavour that is removed may be a plug-in by now.
     """
     flavours = [name_of(str(line)) for line in finding.evidence]
     plan = _plan_for_new(site, machine)
@@ -346,20 +361,23 @@ def _keep_one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeR
 
 
 def _reinstall_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Install again the version that has most of its files in place; that removes the files of the others."""
+    """Return the change that reinstalls the version of which most files exist; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
     return ChangeRequest(requires=(f"{name}=={site.version_with_most_files(name)}",), again=(name,))
 
 
 def _use_torch_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Require the installed torch and let its family be resolved with it, from torch's own index."""
+    """Return the change that keeps torch's version, and resolves what is installed of its family to go with it."""
     versions = site.versions
     beside = [name for name in FAMILY if name in versions]
     return ChangeRequest(requires=(f"torch=={versions['torch']}", *beside))
 
 
 def _use_planned_build(site: Site, _finding: Finding, machine: Machine) -> ChangeRequest:
-    """Require what the best plan takes from torch's index; no change if there is no plan, or it sets variables."""
+    """Return the change to what the best plan takes from torch's index; an empty one without a plan.
+
+    Also an empty one if the plan sets variables, which a change of packages cannot.
+    """
     plan = _plan_for_new(site, machine)
     if plan is None or plan.env:
         return ChangeRequest()
@@ -370,14 +388,14 @@ def _use_planned_build(site: Site, _finding: Finding, machine: Machine) -> Chang
 
 
 def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Remove the packages that the finding lists; plain ONNX Runtime replaces DirectML's if it was the only one."""
+    """Return the change that removes what the finding lists, and requires plain ONNX Runtime if that leaves none."""
     names = tuple(name_of(str(line)) for line in finding.evidence)
     alone = installed_of_clash("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
     return ChangeRequest(removes=names, requires=("onnxruntime",) if alone else ())
 
 
 def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Require the versions that the environment's constraints pin, if others are installed."""
+    """Return the change back to the versions that the environment's constraints pin, from the index of its plan."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
     others = tuple(
         pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
@@ -403,7 +421,7 @@ _WAYS: dict[str, Way] = {  # in order: where two name the same package, the firs
 
 
 def _plan_for_new(site: Site, machine: Machine) -> Plan | None:
-    """Return the best plan for a new environment of the same Python; None if planning fails."""
+    """Return the best plan for a machine and the Python version of `site`; None if planning fails or nothing fits."""
     try:
         return make_plans(machine, load_catalog(), Request(python=site.minor)).choice
     except AssistantError:

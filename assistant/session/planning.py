@@ -58,7 +58,7 @@ def gpu_name(state: State) -> str:
 
 
 def load_project_reader() -> Any:  # noqa: ANN401 - the module that is described above
-    """Import the add-on module that reads projects (see above); raise `WorkFailed` naming the extra that is missing."""
+    """Return the add-on's module that reads projects (see above); raise `WorkFailed` if its extra is missing."""
     return addons.load_from_extra(addons.READERS, "project", extra="projects")
 
 
@@ -80,8 +80,8 @@ def plan_setup(state: State, tools: Tools) -> Planned:
 def plan_request(case: PlanInputs, tools: Tools) -> Planning:
     """Return the plans for a request (in `case`): builds that the hardware runs, with which all packages install.
 
-    A resolver is asked only if the request names more than torch's own family, or sources. If that add-on is missing,
-    the plans carry a warning. Raises `Cancelled`, and `BadInput` as the planner does.
+    A resolver, which an add-on brings, is asked only if the request names more than torch's own family, or sources. If
+    the add-on is missing, the plans carry a warning. Raises `Cancelled`, and `BadInput` as the planner does.
     """
     if is_recipe(case.request.bundle):
         case = case._replace(request=load_recipe_reader().with_recipe(case.request))
@@ -99,7 +99,7 @@ def plan_request(case: PlanInputs, tools: Tools) -> Planning:
 
 
 def _use_user_index(planning: Planning, tools: Tools) -> Planning:
-    """Return plans that take torch from the index that the user named, by its local tag; unchanged without an index."""
+    """Return the plans with torch from the index that the user named, by its local tag; unchanged if none was named."""
 
     def own(plan: Plan) -> Plan:
         named = replace_torch(plan, f"torch=={plan.torch}+{local_tag(plan)}") if has_builds(plan) else plan.requirements
@@ -112,7 +112,7 @@ def _use_user_index(planning: Planning, tools: Tools) -> Planning:
 
 
 def warn_unchecked(planning: Planning, reason: Text) -> Planning:
-    """Return the plans with a warning that it could not be checked, for a reason, whether all packages go together."""
+    """Return the plans, each with a warning: it was not checked, for this reason, whether all packages go together."""
     text = _("It could not be checked whether all packages go together: {reason}", "packages-not-checked")
     warning = text.format(reason=reason)
     plans = tuple(replace(plan, warnings=(*plan.warnings, warning)) for plan in planning.plans)
@@ -161,7 +161,7 @@ class _Candidate(NamedTuple):
 def prepare_nearest(
     plan: Plan, others: Sequence[Plan], case: PlanInputs, target: str, tools: Tools, gpu: str = ""
 ) -> Prepared:
-    """Prepare a plan for a target folder as `prepare` does, or the first substitute that resolves, and report that.
+    """Prepare a plan for a target as `prepare` does, or the first substitute that resolves, which is then reported.
 
     Substitutes are tried only if torch itself cannot be resolved; after them the `others`, worse plans, unless an index
     was unreachable or the request names a backend. Raises the plan's own failure if nothing resolves; on Linux, for the
@@ -173,13 +173,13 @@ def prepare_nearest(
         if not _is_torch_missing(error, plan, tools):
             raise
         failure = error
-    silent = isinstance(failure, Unsolved) and failure.unreachable
-    key = "index-silent" if silent else "build-not-found"
+    unreachable = isinstance(failure, Unsolved) and failure.unreachable
+    key = "index-silent" if unreachable else "build-not-found"
     reason = Message("{reason}", key=key).format(reason=failure.message)
-    for other in _substitutes(plan, case, reason, tools, silent=silent):
+    for other in _substitutes(plan, case, reason, tools, unreachable=unreachable):
         with suppress(Unsolved):
             return _report_substitute(prepare(other, target, tools, gpu), plan, reason, tools)
-    for other in () if silent or case.request.backend else others:
+    for other in () if unreachable or case.request.backend else others:
         instead = replace(other, warnings=(*other.warnings, reason))
         with suppress(WorkFailed):
             return _report_substitute(prepare_nearest(instead, (), case, target, tools, gpu), plan, reason, tools)
@@ -225,7 +225,10 @@ def _check_build(prepared: Prepared, case: PlanInputs) -> Prepared:
 
 
 def _is_torch_missing(error: Unsolved, plan: Plan, tools: Tools) -> bool:
-    """Return whether it failed because no source has the plan's torch, or torch's own index was unreachable."""
+    """Return whether resolving failed because no source has the plan's torch, or torch's own index was unreachable.
+
+    Offline, any unreachable index counts.
+    """
     if error.only_source:
         return any(need.startswith("torch==") for need in error.only_source)
     if error.unreachable:
@@ -234,14 +237,15 @@ def _is_torch_missing(error: Unsolved, plan: Plan, tools: Tools) -> bool:
     return _LACKS_TORCH.search(error.reason) is not None
 
 
-def _substitutes(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *, silent: bool) -> Iterator[Plan]:
+def _substitutes(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *, unreachable: bool) -> Iterator[Plan]:
     """Yield plans to try in place of one: its build, then older ones, at its index, then in the user's own sources.
 
-    After each comes the same without companions; PyPI's default build is last, for the CPU and if the user accepts it.
-    `reason` says why the plan itself is unavailable; if it is `silent`, the index is not asked again.
+    Each from the user's sources is followed by the same without torchvision and torchaudio. PyPI's default build is
+    last, for the CPU only and if the user accepts it. `reason` says why the plan itself is unavailable; an index that
+    is `unreachable` is not asked again.
     """
     named = tools.sources.index_url or plan.index_url
-    places = list(_torch_candidates(plan, case, (None,) if silent or named is None else (named, None)))
+    places = list(_torch_candidates(plan, case, (None,) if unreachable or named is None else (named, None)))
 
     def find(place: _Candidate) -> Package | None:
         bare = replace(plan, index_url=place.address, requirements=(place.line,), constraints=(), overrides=())
@@ -262,7 +266,7 @@ def _substitutes(plan: Plan, case: PlanInputs, reason: Message, tools: Tools, *,
 def _torch_candidates(plan: Plan, case: PlanInputs, addresses: tuple[str | None, ...]) -> Iterator[_Candidate]:
     """Yield the builds of torch to look for: at each address the plan's variant, from its release down to older ones.
 
-    PyPI's default build counts if it is of the same variant; for CUDA, those of another come last.
+    PyPI's default builds, which have no local tag, are among them if of the same variant; for CUDA, any of them, last.
     """
     target = find_target(case.machine, replace(case.request, python=plan.python), case.catalog)
     if not isinstance(target, Target) or not has_builds(plan):
@@ -321,7 +325,7 @@ def _default_build_plans(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
 
 
 def _without_companions(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
-    """Yield a plan of no index without torchvision and torchaudio, except pinned ones; nothing if it has none.
+    """Yield a plan without torchvision and torchaudio, except pinned ones; nothing if it has an index, or none of them.
 
     PyPI's torchvision does not load beside a torch for the CPU.
     """

@@ -15,6 +15,7 @@ from packaging.version import Version
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
 from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
+from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
@@ -48,7 +49,10 @@ _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
 
 
 def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
-    """Find the causes of a pasted log, else of the last failure, and remedies for all findings that still hold."""
+    """Find the causes of a pasted log, else of what failed, with remedies, and remedies for findings that still hold.
+
+    Without either text there are only the findings.
+    """
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine, pasted = required(state.detection).machine, state.pasted
     text = read_whole_log(pasted) or "\n".join(map(render, state.failures))
@@ -111,7 +115,8 @@ def all_fixes(state: State) -> dict[str, Fix]:
 def _environment_of_log(state: State) -> Environment | None:
     """Return the environment of the Python that a log names, or this setup's if it names none.
 
-    None for another computer's log, and if that Python is not in an environment here. A cell's is always the setup's.
+    None for another computer's log, and if that Python is not in an environment here. The log of a failed cell is
+    always of the setup's.
     """
     source, own = state.diagnosed.source, state.environment
     python = Path(source.interpreter.path)
@@ -119,7 +124,7 @@ def _environment_of_log(state: State) -> Environment | None:
         return None
     if state.failed_cell or not source.interpreter.path or (own and python == Path(own.python)):
         return own
-    folder = python.parent.parent
+    folder = EnvironmentFolder(python).folder
     return (
         Environment(path=str(folder), python=str(python))
         if python.is_file() and EnvironmentFolder(folder).exists
@@ -130,7 +135,8 @@ def _environment_of_log(state: State) -> Environment | None:
 def runnable_commands(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
     """Return a remedy's commands as argument lists, `python` being the environment's; None if one cannot be run so.
 
-    No shell reads them. Variables need a kernel to be set in; a remedy without commands and variables gives None, too.
+    No shell reads them. None also if the remedy sets variables and the environment has no kernel to set them in, and if
+    it has neither commands nor variables; () if it has variables only.
     """
     found = [_split_command(command, environment.python) for command in remedy.commands]
     settable = bool(environment.kernel) and not any(value.startswith("/path/") for value in remedy.env.values())
@@ -140,9 +146,9 @@ def runnable_commands(remedy: Remedy, environment: Environment) -> tuple[Words, 
 
 
 def apply_chosen_fix(state: State, tools: Tools) -> Mended:
-    """Apply the fix that the user chose (`State.way`), and find anew what is wrong with the setup's environment.
+    """Apply the fix that the user chose (`State.way`), and judge the environment anew that it was applied to.
 
-    Raises `BadInput` where the remedy cannot be applied here, and `WorkFailed` where one of its commands fails.
+    Raises `BadInput` if the fix cannot be applied here, and `WorkFailed` if one of its commands fails.
     """
     fix = all_fixes(state).get(state.way)
     if fix and fix.environment is None and state.diagnosed.source.elsewhere:
@@ -160,12 +166,18 @@ def apply_chosen_fix(state: State, tools: Tools) -> Mended:
 
 
 def _run_fix(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
-    """Run a fix's commands, set its kernel's variables, and run its check; raise `WorkFailed` if a command fails."""
+    """Run a fix's commands, set its kernel's variables, run its checks; return what these show, `DONE` without any.
+
+    Changes of packages that come first are made so that they can be undone, if possible. Raises `WorkFailed` if a
+    command fails.
+    """
     remedy, commands = fix.remedy, fix.commands or ()
     variables = {**tools.sources.environment, **remedy.env}  # uv reads from them where packages come from
     cleaned = Lines(Policy.USABLE)
 
     def run(words: Words, limit: float) -> int:
+        """Run a command for at most `limit` seconds, log it and its output, and return its exit code."""
+
         def log(line: str) -> None:
             tools.sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
 
@@ -189,9 +201,10 @@ def _run_fix(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
 
 
 def _change_packages(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
-    """Make the change of packages that commands ask for, so that it can be undone, and return True.
+    """Change packages as commands of uv ask for, so that it can be undone; return whether that was done.
 
-    Returns False, nothing changed, if that cannot be done; raises `Unsolved` if the commands must not be run either.
+    If not, nothing was changed, and the commands are to be run as they are. Raises `Unsolved` if these must not run
+    either: one would build a package, or one would change something before another fails.
     """
     try:
         site = Site.ask(Path(environment.python), tools.host)
@@ -212,7 +225,10 @@ def _change_packages(commands: tuple[Words, ...], environment: Environment, tool
 
 
 def requested_change(commands: Iterable[Words], site: Site) -> ChangeRequest | None:
-    """Return the change that commands of `_split_command` ask for; None if one has options other than --upgrade."""
+    """Return the change that the pip commands of `_split_command` ask for; None if one has options beside --upgrade.
+
+    What is to be upgraded without a version must become newer; what is removed and required is installed again.
+    """
     removes, requires, versions = dict[str, str](), dict[str, str](), site.versions
     for _uv, _pip, verb, _option, _python, *rest in commands:
         words = [word for word in rest if word != "--upgrade"]
@@ -229,7 +245,9 @@ def requested_change(commands: Iterable[Words], site: Site) -> ChangeRequest | N
 
 
 def _split_command(command: str, python: str) -> Words | None:
-    """Return a command's arguments, pip's as uv's; None if it needs a shell, or is not of pip, `python -c` or `test`.
+    """Return a command's arguments, those of pip as uv's; None if it needs a shell, or is none of those below.
+
+    These are `python -m pip` (install, uninstall, check), `python -c` and `test`; `python` is the path to put in.
 
     python -m pip uninstall -y torch    becomes    uv pip uninstall --python /env/bin/python torch
     """
@@ -269,7 +287,10 @@ def is_diagnosis_current(state: State) -> bool:
 
 
 def headline(cause: Diagnosis, source: Source) -> Message:
-    """Return a cause in words, with the program and the GPU if they are known; only a sure one says the GPU is fine."""
+    """Return a cause as a sentence, with the program and the GPU that a log is of, if known.
+
+    That the GPU is fine is added if the cause is sure and lies in software alone.
+    """
     rule = load_rules().by_key.get(cause.key) if cause.sure else None
     said = None
     if rule and rule.asks and source.program:  # what the user's program did tells more than the cause's title
@@ -300,9 +321,10 @@ def _cause_with_place(cause: Diagnosis, source: Source) -> Message:
 
 
 def best_fix_name(state: State) -> str:
-    """Return the name of the fix to begin with: the likeliest cause's first that is offered and was not tried; else "".
+    """Return the name, as in "oom#1", of the fix to begin with; "" for none.
 
-    Without a cause, and without a pasted log, it is one for a finding. A cause that a fix has solved gets no other.
+    It is the first for the likeliest cause that is offered and was not tried; without a cause and without a pasted log,
+    the first for a finding. What a fix has solved gets no other.
     """
     keys = [cause.key for cause in state.diagnosed.diagnoses[:1]] if is_diagnosis_current(state) else []
     keys = keys or ([finding.key for finding in state.findings if finding.wrong] if state.pasted == Pasted() else [])
@@ -314,15 +336,16 @@ def best_fix_name(state: State) -> str:
 def fix_folder(fix: Fix, state: State) -> str:
     """Return the existing environment to install a fix's plan into; "" for a new one, or if the fix has no plan.
 
-    It must not be the assistant's own or the setup's, unless a cell failed, and must have the plan's Python, as its
-    folder `lib/python3.12` tells.
+    It is the fix's environment, if that has the plan's version of Python, by its files, is not the assistant's own, and
+    is not the setup's, unless a cell failed.
     """
     plan, environment = fix.remedy.plan, fix.environment
     if plan is None or environment is None or is_own_environment(environment.path):
         return ""
     if environment == state.environment and not state.failed_cell:
         return ""
-    return environment.path if Path(environment.path, "lib", f"python{plan.python}").is_dir() else ""
+    site = Site.read(Path(environment.path), LiveHost(), with_packages=False)
+    return environment.path if site.minor == plan.python else ""
 
 
 class Help(NamedTuple):
@@ -334,9 +357,10 @@ class Help(NamedTuple):
 
 
 def help_for_first_cause(state: State) -> Help:
-    """Return the fixes for the likeliest cause of what the user sees, those tried left out; the button's comes first.
+    """Return what helps against the likeliest cause of what the user sees; an empty `Help` without a cause.
 
-    Launches of other fixes than the first are listed apart; a fix that says nothing else is then left out.
+    The first is `best_fix_name`, else the cause's first fix. How the others start a known program is in `launches`.
+    From `others` those are left out that were tried, and those that are listed there and say nothing else.
     """
     if not is_diagnosis_current(state) or not state.diagnosed.diagnoses:
         return Help()

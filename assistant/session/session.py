@@ -158,11 +158,14 @@ class Session:
             return self.state
 
     def dispatch(self, action: Action) -> None:
-        """Apply an action; a `Begin` starts its task unless blocked, and a choice abandons a task that only reads."""
+        """Apply an action: `Begin` starts its task unless blocked; a choice or diagnosis ends one that only reads."""
         self._apply(action)
 
     def _apply(self, action: Action, reporter: CancelToken | None = None) -> None:
-        """Apply an action; one of a task, whose token is `reporter`, is ignored once the task was abandoned."""
+        """Apply an action, and start the task that it begins, or if guided the next one.
+
+        What a task reports comes with its token as `reporter`, and is ignored once that task was abandoned.
+        """
         with self._lock:
             if reporter not in {None, self._cancel}:
                 return
@@ -205,7 +208,7 @@ class Session:
         self._cancel.set()
         self._cancel = CancelToken()
 
-    def saved(self) -> Saved | None:
+    def read_saved(self) -> Saved | None:
         """Read the setup that was saved last, here or in another window; None if there is none."""
         return self._store.read() if self._store else None
 
@@ -215,12 +218,12 @@ class Session:
         if self._store:
             self._store.drop()
 
-    def aside(self, work: Callable[[], object]) -> None:
+    def run_aside(self, work: Callable[[], object]) -> None:
         """Run some short work in the background, beside the tasks."""
         self._runner.start(work)
 
     def _start(self, task: Task, cancel: CancelToken) -> None:
-        """Start a task on the runner; its events and its end are applied as actions, and the state is saved."""
+        """Start a task on the runner; apply its events and its end as actions; save the state before and after it."""
 
         def work() -> None:
             def report(event: Event) -> None:
@@ -233,9 +236,10 @@ class Session:
         self._runner.start(work)
 
     def _run_task(self, task: Task, emit: Sink, cancel: CancelToken) -> Finished | Failed:
-        """Run a task to its end, and return that; any exception becomes a `Failed`. Questions wait for an `Answer`."""
+        """Run a task; return its end, for any exception a `Failed`. Its questions wait for the action `Answer`."""
 
         def ask(question: Message) -> bool:
+            """Ask the user and return the answer, False if nobody answers questions; `Cancelled` on request."""
             cancel.check()  # one that was given up asks nothing: the answer would be another task's
             if self._asks:
                 self._answers = queue.SimpleQueue()
@@ -247,7 +251,7 @@ class Session:
             return False
 
         def sink(event: Event) -> None:
-            emit(self._store.logged(event) if self._store else event)
+            emit(self._store.log_event(event) if self._store else event)
 
         try:
             return perform_task(task, self.state, Tools(self._host, self._sources, sink, cancel, ask))
@@ -257,10 +261,11 @@ class Session:
             message = _("This step failed unexpectedly: {kind}: {reason}", kind=type(error).__name__, reason=error)
             return Failed(step=task.step, message=message, hint=_("Please report this with the log file."))
 
-    def _save(self, task: Task, tell: Sink) -> None:
-        """Save the state, also before a task in case it never ends; send `tell` a finding if that fails.
+    def _save(self, task: Task, sink: Sink) -> None:
+        """Save the state, before a task too, as it may never end; send a finding to `sink` if that fails.
 
-        Not saved are detection and tasks about environments, nor automatic plans over a saved setup that was installed.
+        Nothing is saved for detection and tasks about environments, nor for a plan that a guided session makes by
+        itself while an installed setup is saved.
         """
         if self._store is None or task is Task.DETECT or task.is_about_environments:
             return
@@ -268,11 +273,14 @@ class Session:
         if by_itself and self._keeps:
             return
         if fault := self._store.save(self.state):
-            tell(FindingRaised(step=task.step, finding=fault))
+            sink(FindingRaised(step=task.step, finding=fault))
 
 
 def _is_given_up(state: State, action: Action) -> bool:
-    """Return whether an action abandons the running task: one that only reads, for a choice or to begin a diagnosis."""
+    """Return whether an action abandons the running task, which must be one that only reads.
+
+    A choice does, and so does what is begun on the page of what is wrong, if nothing else blocks it.
+    """
     if state.running is None or not state.running.only_reads:
         return False
     if isinstance(action, Begin) and action.task.page is Page.WRONG:

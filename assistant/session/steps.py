@@ -44,7 +44,10 @@ TITLES: Mapping[Part, Message] = {
 
 
 def detect_machine(state: State, tools: Tools) -> Detected:
-    """Detect a machine, or the simulated one, with its findings; on the one at hand also find the interpreters."""
+    """Detect the machine at hand, or the simulated one, and what is wrong with it or worth knowing.
+
+    For the one at hand also find its interpreters; for a failed cell the packages are those of its kernel.
+    """
     if not state.machine:
         tools.sources.start_reading_settings()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.choices.overrides)
@@ -55,7 +58,7 @@ def detect_machine(state: State, tools: Tools) -> Detected:
 
 
 def with_kernel_packages(found: Detection, kernel: Environment, tools: Tools) -> Detection:
-    """Return a detection with another kernel's packages and Python, unchanged if that fails; report what is wrong."""
+    """Return a detection with a kernel's packages and Python, unchanged if that does not answer; report findings."""
     try:
         site = Site.ask(Path(kernel.python), tools.host)
     except BadInput as error:
@@ -68,7 +71,7 @@ def with_kernel_packages(found: Detection, kernel: Environment, tools: Tools) ->
 
 
 def find_interpreters(host: Host) -> dict[str, str]:
-    """Return the Python of this "kernel" and of its Jupyter "server", "" if unknown.
+    """Return the paths of the Pythons of this "kernel" and of its Jupyter "server", "" if unknown.
 
     "ours" is "yes" if the kernel runs in the environment that start.py made for the assistant itself, else "".
     """
@@ -86,7 +89,10 @@ def is_kernel_ours(state: State) -> bool:
 
 
 def prepare_plan(state: State, tools: Tools) -> Prepared:
-    """Resolve the chosen plan or the nearest possible, and report packages that would not go together afterwards."""
+    """Resolve the chosen plan, or the nearest possible one, and report packages that would not go together afterwards.
+
+    The latter are sought only if the target is an environment already.
+    """
     plan = required(state.plan)
     case = PlanInputs(required(state.detection).machine, load_catalog(), state.choices.request)
     plans = state.planning.plans if state.planning else ()
@@ -107,7 +113,7 @@ def install_prepared(state: State, tools: Tools) -> Installed:
 
 
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
-    """Install what was prepared, verified before it is committed, and report what is wrong with the environment."""
+    """Install what was prepared, verify it before it is committed, and report what is wrong with the environment."""
     proofs: list[Report] = []
     made = prepared.install(lambda made, lock: proofs.append(_verify(prepared, made, lock, tools, keep=keep)), tools)
     _report_findings(made, replace(state, preview=prepared), tools)
@@ -115,15 +121,15 @@ def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> I
 
 
 def _verify(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
-    """Verify what is being installed, before it is committed; if it fails, `keep` or else the user's yes keeps it.
+    """Verify what is being installed, and return the report; if it fails, raise `WorkFailed` unless it is to be kept.
 
-    The report's paths are of the final folder, not of the one in which it was built. Raises `WorkFailed` if it is not
-    kept.
+    It is kept with `keep`, or if the user, who is asked, says yes. The report's paths are of the final folder, not of
+    the one in which it was built.
     """
     in_place = made.path == prepared.target
     report = verify.run(made, prepared.plan, sink=tools.sink, cancel=tools.cancel, traceless=in_place, lock=lock)
 
-    def placed(text: str) -> str:
+    def placed(text: str) -> str:  # as it will be once the folder is renamed
         return text.replace(made.path, prepared.target)
 
     checks = tuple(replace(check, detail=map_texts(check.detail, placed)) for check in report.checks)
@@ -139,7 +145,10 @@ def _verify(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, 
 
 
 def _verification_failure(report: Report, names: tuple[Message, ...]) -> WorkFailed:
-    """Return the error for a failed verification; if only packages beside torch failed, it says why, and what helps."""
+    """Return the error for a failed verification; if only packages beside torch failed, it says which, why, what helps.
+
+    `names` are the titles of the failed checks.
+    """
     if len(report.unusable) < len(report.wrong):
         return WorkFailed(
             _(
@@ -169,7 +178,7 @@ _INSTALLER = re.compile(r"^\s*[!%]*(?:pip3?|python3?|py|uv)\s(?:.*\s)?install\s+
 
 
 def split_requirements(text: str) -> tuple[str, ...]:
-    """Split what a person types into requirements, at spaces and commas; a leading `pip install` is dropped.
+    """Return the requirements in what a person types, split at spaces and commas, without a leading `pip install`.
 
     "%pip install seaborn, pandas >= 2, <3" is "seaborn" and "pandas>=2,<3". What is no requirement stays as it is.
     """
@@ -178,7 +187,7 @@ def split_requirements(text: str) -> tuple[str, ...]:
 
 
 def add_packages(state: State, tools: Tools) -> Adding:
-    """Work out what adding packages (`State.adding`) would change; if that was done already, install it, verified.
+    """Work out what adding packages (`State.adding`) would change; if that was worked out already, install them.
 
     Raises `BadInput` for what is no requirement, and `WorkFailed` if a package does not go with the pinned ones.
     """
@@ -190,7 +199,10 @@ def add_packages(state: State, tools: Tools) -> Adding:
 
 
 def _prepare_addition(requirements: tuple[str, ...], state: State, tools: Tools) -> Prepared:
-    """Resolve packages together with the plan's, builds for the accelerator pinned; the new plan asks for them, too."""
+    """Resolve packages to add with the plan's, builds for the accelerator pinned; return it with a plan that has both.
+
+    Raises `BadInput` for what is no requirement, and `WorkFailed` if they do not go with what is pinned.
+    """
     asked = {name_of(check_requirement(line)) for line in requirements}
     made, plan = required(state.environment), required(state.plan)
     site = Site.ask(Path(made.python), tools.host)
@@ -246,7 +258,7 @@ def verify_environment(state: State, tools: Tools) -> Verified:
 
 
 def _report_findings(made: Environment, state: State, tools: Tools) -> None:
-    """Report findings about an environment, unless it is newly made, and packages that its project would undo."""
+    """Report findings about an environment, unless it is newly made, and that a project would undo the installation."""
     plan, preview = state.plan, state.preview
     found: list[Finding] = []
     if state.detection and not (preview and preview.site is None):
@@ -259,7 +271,11 @@ def _report_findings(made: Environment, state: State, tools: Tools) -> None:
 
 
 def write_export(state: State, tools: Tools) -> Exported:
-    """Write the export, asking before others' files are replaced; without a lock if packages were replaced since."""
+    """Write the exported files; ask before files of others are replaced.
+
+    They go to the chosen folder, else to "assistant-export" in the environment. There is no lock if what was installed
+    has other versions now.
+    """
     made, report = required(state.environment), required(state.report)
     chosen, detection = state.choices.folder, required(state.detection)
     folder = Path(chosen).expanduser().absolute() if chosen else Path(made.path) / "assistant-export"

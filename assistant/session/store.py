@@ -89,7 +89,7 @@ class Store:
         return self.folder / "logs" / f"setup-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
     def save(self, state: State) -> Finding | None:
-        """Write the state beside the old one, then put it in its place; return what keeps that from being done.
+        """Save the state in place of the one saved before; return a finding if that fails, else None.
 
         A recorded machine that is looked at, or a cell that failed, is never written over the real setup.
         """
@@ -108,7 +108,10 @@ class Store:
         return None
 
     def read(self) -> Saved | None:
-        """Read what was saved, running steps as ready, and when; only when if it is unreadable, None if not there."""
+        """Return what was saved, and when; None if nothing was. Steps that were running are ready.
+
+        `state` is None if this version cannot read the file.
+        """
         try:
             at = datetime.fromtimestamp(self.path.lstat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
         except OSError:
@@ -139,14 +142,14 @@ class Store:
             discard(self.path)
 
     def keep_fault(self, text: str) -> Path:
-        """Write an unexpected error to a file of its own, without private things; return its path."""
+        """Write an unexpected error to a file of its own, without private things; return its path in any case."""
         path = self.folder / "fault.log"
         with suppress(OSError):
             make_private_folder(self.folder)
             write_atomically(path, redact(text, known=private_names_here()), private=True)
         return path
 
-    def logged(self, event: Event) -> Event:
+    def log_event(self, event: Event) -> Event:
         """Write a line of output into the log, and return its event without colours; return other events unchanged."""
         if not isinstance(event, LogLine):
             return event
@@ -155,7 +158,10 @@ class Store:
         return replace(event, text=text) if isinstance(event.text, str) else event
 
     def write_log(self, line: str) -> None:
-        """Append a line to the log, without private things; a folder that cannot be written is no failure."""
+        """Append a line to the log, without private things; a folder that cannot be written is no failure.
+
+        With the first line, old logs are deleted: the newest 10 stay.
+        """
         with suppress(OSError):
             if not self.log.exists():
                 make_private_folder(self.folder)
@@ -170,7 +176,11 @@ class Store:
 
 
 def store_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
-    """Return a log, a long one as its ends and a file that is written; raise `BadInput` if binary, or `WorkFailed`."""
+    """Return a log as it is kept with a setup: all of it, or of a long one both ends and a file that is written.
+
+    `name` is that of the user's file. Of such files the newest three stay. Raises `BadInput` for binary data, and
+    `WorkFailed` if the file cannot be written.
+    """
     text = "".join(text_pieces(data))
     if len(text) <= WHOLE:
         return Pasted(text=text, name=name)
@@ -194,7 +204,7 @@ def store_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted
 
 
 def read_whole_log(pasted: Pasted) -> str | bytes:
-    """Return all of a log: bytes if it lies in a file; raise `BadInput` if that is gone or was changed."""
+    """Return all of a log: its text, or the bytes of its file; raise `BadInput` if that is gone or was changed."""
     if not pasted.path:
         return pasted.text
     path = Path(pasted.path)
@@ -218,9 +228,10 @@ def is_worth_continuing(saved: State | None) -> bool:
 
 
 def why_not_continuable(saved: Saved, machine: Machine) -> Text:
-    """Return why a saved setup cannot be continued here; "" when it can.
+    """Return a sentence on why a saved setup cannot be continued here; "" if it can.
 
-    Free disk space and the like change by the hour, and make no other machine.
+    Another version or window, another machine, or a missing environment prevent it. A machine is another if its system,
+    Python, NVIDIA driver or GPUs differ; free disk space and the like change by the hour.
     """
     state = saved.state
     if state is None:
@@ -248,7 +259,7 @@ def why_not_continuable(saved: Saved, machine: Machine) -> Text:
 
 
 def continuation_remarks(saved: Saved) -> tuple[Message, ...]:
-    """Return sentences for before a setup is continued: a task was interrupted, another version saved it."""
+    """Return what to say before a setup is continued: that a task was interrupted, that another version saved it."""
     found = []
     if saved.running:
         found.append(_("The last run was interrupted; its partial changes will be rolled back first."))
@@ -273,7 +284,7 @@ def record_fault(error: BaseException) -> WorkFailed:
 
 
 def load_last_setup() -> State:
-    """Return the state of the last setup; raise `BadInput` where there is none."""
+    """Return the state of the last setup that has an environment; raise `BadInput` if there is none."""
     state = Store().load()
     if state is None or state.environment is None:
         raise BadInput(_("There is no earlier setup to continue."), hint=_("Run `assistant setup` first."))
@@ -281,9 +292,10 @@ def load_last_setup() -> State:
 
 
 def state_for_environment(target: Path) -> State:
-    """Return a state with the environment in a folder, and its plan if the assistant made it; or the last setup of it.
+    """Return a state with the environment in a folder; if the assistant made it, with its plan.
 
-    Raises `BadInput` for a folder that is no environment.
+    If the last setup made that very environment, it is that setup's state. Raises `BadInput` for a folder that is no
+    environment.
     """
     target = target.resolve() if target.is_dir() else target  # the marker knows its folder by no other name
     state, last = _with_environment(State(), target), Store().load()
@@ -293,20 +305,23 @@ def state_for_environment(target: Path) -> State:
 def state_for_cell(printed: str, python: str) -> State:
     """Return a state on the page of what is wrong, with what a failed cell printed and its kernel's environment.
 
-    Without an environment if `python` is no file here, as behind a gateway.
+    `python` is the path of the kernel's Python; if it is no file here, as behind a gateway, there is no environment.
     """
     path, pasted = Path(python), Pasted(text=normalize_text(printed)[-WHOLE:])
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
     if not (path.is_absolute() and path.is_file()):
         return begins
-    above = (path.parent, path.parent.parent)  # conda on Windows keeps python.exe in the environment's own folder
-    if folder := next((folder for folder in above if EnvironmentFolder(folder).exists), None):
+    folder = EnvironmentFolder(path).folder
+    if EnvironmentFolder(folder).exists:
         return _with_environment(begins, folder)
-    return replace(begins, installed=Installed(environment=Environment(path=str(path.parent.parent), python=python)))
+    return replace(begins, installed=Installed(environment=Environment(path=str(folder), python=python)))
 
 
 def _with_environment(state: State, folder: Path) -> State:
-    """Return a state whose environment lies in a folder, with its plan where we made it; raise `BadInput` for none."""
+    """Return the state with the environment of a folder or a Python; if we made it, with its plan.
+
+    Raises `BadInput` if it has no Python.
+    """
     environment = EnvironmentFolder(folder)
     if marker := environment.marker:
         planned = Planned(planning=Planning(choice=marker.plan, plans=(marker.plan,)))
@@ -314,8 +329,8 @@ def _with_environment(state: State, folder: Path) -> State:
     python = environment.python
     if not python.exists():
         raise environment.not_an_environment_error()
-    path = folder if folder.is_dir() else python.parent.parent
-    return replace(state, installed=Installed(environment=Environment(path=str(path), python=str(python))))
+    made = Environment(path=str(environment.folder), python=str(python))
+    return replace(state, installed=Installed(environment=made))
 
 
 def _join_words(value: object) -> Text:

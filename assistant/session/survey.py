@@ -150,7 +150,7 @@ def megabytes(size: int) -> float:
 
 
 def undo_notice(change: LastChange) -> Message:
-    """Return a sentence on how a change can be undone: from the folder that is kept, or by fetching old versions."""
+    """Return a sentence on what undoing a change takes: a folder that is kept, or fetching the old versions."""
     if change.is_replacement:
         return _("The environment as it was is kept beside it until the next change, or until you delete it.")
     return _("For that, uv fetches the old versions again.")

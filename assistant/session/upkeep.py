@@ -54,7 +54,11 @@ class Renewal(NamedTuple):
 
 
 def renew(sources: Sources, catalog: Catalog, today: str) -> Renewal:
-    """Read what the sources' indexes list of torch, and AMD's if none was named; return the tables updated by it."""
+    """Read what the sources' indexes list of torch, and AMD's unless the user named an index; return updated tables.
+
+    `today` is the date for them, such as "2026-11-29". Indexes that do not answer in time are unchecked; nothing is
+    written.
+    """
     indexes = [url or PYPI for url in sources.indexes()]
     own, budget = sources.index_url or catalog.index_url("") or "", Budget(MOST_BYTES)
     web = Web(sources.settings, timeout=PAGE_SECONDS, index_urls=[own, *indexes])
@@ -87,7 +91,7 @@ class _Look:
         self._source, self._web, self._budget, self._catalog = source, web, budget, catalog
 
     def read_lists(self) -> None:
-        """Read what the index lists of torch's family into `seen`; only "torch/" without `catalog`."""
+        """Add to `seen` what the index lists: of torch alone without a `catalog`, else of its family, by variant."""
         if self._catalog is None:
             self._list("torch/")
             return
@@ -106,7 +110,7 @@ class _Look:
             self.unread[f"{self.url}/torch/"] = Unreachable(reason, HTTPStatus.OK)
 
     def bounds(self, name: str, version: str) -> str:
-        """Return the bounds for torch that a release sets by PyPI's JSON; "" for unknown.
+        """Return the versions of torch that a package's release requires, by PyPI's JSON, as ">=2.6,<3"; "" if unknown.
 
         A mirror may hold that of the newest release alone, or none.
         """
@@ -119,7 +123,10 @@ class _Look:
         return ""
 
     def answers(self) -> list[Answer]:
-        """Return how the index answered, and an answer for each page that could not be read; a missing page is none."""
+        """Return how the index answered, with an answer more for each page that could not be read.
+
+        A page that does not exist is no such one. If nothing of torch was seen there is one answer in all.
+        """
         versions = {file.version for file in parse_wheels(tuple(self.seen)) if file.package == "torch"}
         absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
         absent |= {HTTPStatus.FORBIDDEN} if versions else set()  # as a server may say that has others
@@ -135,7 +142,7 @@ class _Look:
         return found or [Answer(source=named, status="nothing")]
 
     def _list(self, path: str, most: int = MOST_BYTES, *, keep: bool = True) -> tuple[Listed, ...]:
-        """Return what a page lists, and `keep` it; () also where there is no such page, or none that can be read."""
+        """Return what a page of at most `most` bytes lists, () if it cannot be read; with `keep` add it to `seen`."""
         page = self._page(f"{self.url}/{path}", most)
         listed = read_index_page(*page) if page else ()
         if listed is None:

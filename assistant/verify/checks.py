@@ -26,7 +26,7 @@ MEGABYTE = 1 << 20
 
 
 def check_import(target: Target) -> Result:
-    """Import torch and report its versions; a missing library or another ABI raises."""
+    """Import torch as `target.torch`, report its versions and return "passed"; raise what the import raises."""
     started = time.perf_counter()
     target.torch = torch = importlib.import_module("torch")
     seconds = time.perf_counter() - started
@@ -37,7 +37,10 @@ def check_import(target: Target) -> Result:
 
 
 def check_device(target: Target) -> Result:
-    """Set the target's device, turn TF32 off, and check that an allocation takes memory on the device."""
+    """Set the target's device, turn TF32 off, report facts, and return "passed" if an allocation takes memory there.
+
+    Raises `Refused` if torch allocates on another device, or counts no more memory on this one than before.
+    """
     started = time.perf_counter()
     target.device = find_device(target)
     for settings in (target.torch.backends.cuda.matmul, target.torch.backends.cudnn):
@@ -69,7 +72,11 @@ def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the 
 
 
 def device_facts(target: Target) -> dict[str, object]:
-    """Return the device's name, memory and architecture, as far as torch knows them."""
+    """Return facts of the target's device as far as torch knows them; any but "device" may be missing or empty.
+
+    The keys are "device", "device name", "device memory" (in GiB), "compute capability" and "architecture" of a GPU,
+    and "cpu capability".
+    """
     facts: dict[str, object] = {"device": target.device}
     if target.kind == "directml":
         directml = importlib.import_module("torch_directml")
@@ -98,7 +105,7 @@ ORT_PROVIDERS = {
 
 
 def check_copy(target: Target) -> Result:
-    """Copy to the device and back: floats, integers, a transposed and a strided view."""
+    """Check that floats, integers, a transposed and a strided view come back from the device unchanged."""
     floats = target.random_array(1, 64, 48)
     integers = target.numpy.arange(-500, 500, dtype="int64").reshape(20, 50)
 
@@ -110,13 +117,13 @@ def check_copy(target: Target) -> Result:
 
 
 def check_matmul(target: Target) -> Result:
-    """Multiply two matrices whose sides are no powers of two."""
+    """Check a product of two matrices, whose sides are no powers of two, against NumPy's."""
     arrays = [target.random_array(2, 200, 150), target.random_array(3, 150, 170)]
     return target.compare(arrays, lambda a, b: [a @ b], lambda a, b: [a @ b])
 
 
 def check_solve(target: Target, square: tuple[int, ...], right: tuple[int, ...]) -> Result:
-    """Solve random systems with a heavy diagonal; the reference is LAPACK in float64."""
+    """Check solutions of linear systems, of the shapes `square` and `right`, against those of LAPACK in float64."""
     np, sides = target.numpy, target.random_array(5, *right)
     matrices = target.random_array(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
 
@@ -127,7 +134,7 @@ def check_solve(target: Target, square: tuple[int, ...], right: tuple[int, ...])
 
 
 def check_conv2d(target: Target) -> Result:
-    """Convolve a small batch of images with padding, stride and bias."""
+    """Check a convolution of a small batch of images, with padding, stride and bias, against NumPy."""
     np, convolve = target.numpy, target.torch.nn.functional.conv2d
 
     def reference(images: Array, kernels: Array, bias: Array) -> list[Array]:
@@ -140,12 +147,13 @@ def check_conv2d(target: Target) -> Result:
 
 
 def check_training(target: Target) -> Result:
-    """Take one gradient step of a two-layer network: loss, gradients and new weights."""
+    """Check loss, gradients and new weights of one step of a two-layer network against `reference_training`."""
     inputs, goal = target.random_array(9, 32, 20), target.random_array(10, 32, 4)
     first, second = target.random_array(11, 20, 16), target.random_array(12, 16, 4)
     x, y = target.to_device(inputs), target.to_device(goal)
 
     def compute() -> list[Tensor]:
+        """Return loss, both gradients and both new weights, in the order of `reference_training`."""
         weights = [target.to_device(first).requires_grad_(), target.to_device(second).requires_grad_()]
         loss = ((target.torch.tanh(x @ weights[0]) @ weights[1] - y) ** 2).mean()
         loss.backward()
@@ -156,7 +164,11 @@ def check_training(target: Target) -> Result:
 
 
 def reference_training(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
-    """Return loss, both gradients, both weights after a step of 0.1, derived by hand in NumPy's float64."""
+    """Return loss, both gradients, both new weights after a step of 0.1, derived by hand in NumPy's float64.
+
+    The loss is the mean of (tanh(inputs @ first) @ second - goal)²; `first` and `second` are the weights before the
+    step.
+    """
     x, y, first_weights, second_weights = (target.to_float64(array) for array in (inputs, goal, first, second))
     hidden = target.numpy.tanh(x @ first_weights)
     miss = hidden @ second_weights - y
@@ -166,7 +178,7 @@ def reference_training(target: Target, inputs: Array, goal: Array, first: Array,
 
 
 def check_reductions(target: Target) -> Result:
-    """Check sum, mean, standard deviation, maximum and its index, and softmax."""
+    """Check sum, mean, standard deviation, maximum and its index, and softmax of a matrix against NumPy."""
 
     def reduced(there: Tensor) -> list[Tensor]:
         rows = [there.mean(1), there.std(1), there.amax(1), there.argmax(1)]
@@ -181,9 +193,10 @@ def check_reductions(target: Target) -> Result:
 
 
 def check_onnxruntime(target: Target) -> Result:
-    """Run a tiny model on ONNX Runtime's provider for the device; skipped if that, or a package, is not installed.
+    """Compare a tiny model on ONNX Runtime's provider for the device with NumPy.
 
-    It fails if the profile shows that another provider ran an operator: a session may silently use the CPU's.
+    It is skipped if onnxruntime, onnx, NumPy or that provider is not installed. It fails if the profile names no
+    operator that ran, or one that another provider ran: a session may silently use the CPU's.
     """
     for name in ("onnxruntime", "onnx", "numpy"):
         if importlib.util.find_spec(name) is None:
@@ -205,7 +218,11 @@ def check_onnxruntime(target: Target) -> Result:
 
 
 def run_onnx(target: Target, ort: Any, provider: str) -> tuple[Result, dict[str, str]]:  # noqa: ANN401 - the target's
-    """Run a tiny model twice on a provider; return the comparison with NumPy, and the provider by operator."""
+    """Run a tiny model twice with ONNX Runtime (`ort`) on a provider, and compare both runs with NumPy.
+
+    Return the result of `judge_runs`, with the seconds of both runs, and the provider that ran each operator, by its
+    type.
+    """
     inputs, weights = target.random_array(14, 16, 24), target.random_array(15, 24, 8)
     with tempfile.TemporaryDirectory() as folder:
         options = ort.SessionOptions()
@@ -233,9 +250,9 @@ def read_node_providers(path: str) -> dict[str, str]:
 
 
 def build_onnx_model(weights: Array) -> bytes:
-    """Build max(0, x @ weights) in old opset and format versions, which any ONNX Runtime reads.
+    """Return an ONNX model of max(0, x @ weights), serialized, in old versions that any ONNX Runtime reads.
 
-    The weights are constants: Core ML takes no others.
+    `x` has the shape (16, 24), `weights` (24, 8). The weights are constants: Core ML takes no others.
     """
     onnx = importlib.import_module("onnx")
     make, single = onnx.helper, onnx.TensorProto.FLOAT
@@ -251,7 +268,7 @@ ROUNDING = {"float16": 2e-3, "bfloat16": 1.5e-2, "float64": 1e-11}  # of a dot p
 
 
 def check_svd(target: Target) -> Result:
-    """Decompose a batch of matrices: singular values, orthogonal vectors, and the matrices again."""
+    """Check singular values of matrices against NumPy's, that U is orthogonal, and that the factors give them again."""
     np = target.numpy
 
     def parts(there: Tensor) -> list[Tensor]:
@@ -265,7 +282,7 @@ def check_svd(target: Target) -> Result:
 
 
 def check_qr(target: Target) -> Result:
-    """Decompose a batch of matrices into an orthogonal and a triangular one."""
+    """Check that QR factors of a batch of matrices give the matrices again, and that Q is orthogonal."""
     unit = target.numpy.broadcast_to(target.numpy.eye(16), (3, 16, 16))
 
     def parts(there: Tensor) -> list[Tensor]:
@@ -282,7 +299,7 @@ def positive_matrices(target: Target, seed: int) -> Array:
 
 
 def check_cholesky(target: Target) -> Result:
-    """Find the triangular root of a batch of positive matrices."""
+    """Check the triangular factors of a batch of positive definite matrices against NumPy's."""
     there, here = target.torch.linalg.cholesky, target.numpy.linalg.cholesky
     return target.compare(
         [positive_matrices(target, 22)], lambda matrix: [there(matrix)], lambda matrix: [here(matrix)]
@@ -290,7 +307,7 @@ def check_cholesky(target: Target) -> Result:
 
 
 def check_eigh(target: Target) -> Result:
-    """Find eigenvalues and eigenvectors of a batch of symmetric matrices."""
+    """Check eigenvalues of symmetric matrices against NumPy's, and that eigenvectors give the matrices again."""
 
     def parts(there: Tensor) -> list[Tensor]:
         values, vectors = target.torch.linalg.eigh(there)
@@ -301,7 +318,7 @@ def check_eigh(target: Target) -> Result:
 
 
 def check_conv1d(target: Target) -> Result:
-    """Convolve sequences with dilation and in two groups, as vocoders do."""
+    """Check a convolution of sequences, with dilation and in two groups as in vocoders, against NumPy."""
     np, convolve = target.numpy, target.torch.nn.functional.conv1d
 
     def reference(signal: Array, kernels: Array) -> list[Array]:
@@ -314,10 +331,11 @@ def check_conv1d(target: Target) -> Result:
 
 
 def check_conv_transposed(target: Target) -> Result:
-    """Convolve transposed, in one and in two dimensions, with stride and padding."""
+    """Check transposed convolutions in one and two dimensions, with stride and padding, against NumPy."""
     np, call = target.numpy, target.torch.nn.functional
 
     def reference(signal: Array, line: Array, images: Array, square: Array) -> list[Array]:
+        """Return both convolutions in NumPy: each tap of a kernel adds the weighted input to every second place."""
         spread, plane = np.zeros((2, 5, 2 * 10 + 4)), np.zeros((2, 4, 2 * 6 + 3, 2 * 5 + 3))
         for tap in range(4):
             spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", signal, line[:, :, tap])
@@ -337,7 +355,7 @@ def check_conv_transposed(target: Target) -> Result:
 
 
 def check_attention(target: Target) -> Result:
-    """Compute causal attention: each position attends to itself and to those before it."""
+    """Check causal attention, in which each position attends to itself and to those before it, against NumPy."""
     np, attend = target.numpy, target.torch.nn.functional.scaled_dot_product_attention
 
     def reference(query: Array, key: Array, value: Array) -> list[Array]:
@@ -350,7 +368,7 @@ def check_attention(target: Target) -> Result:
 
 
 def check_indexing(target: Target) -> Result:
-    """Gather, scatter and add at places, mask, sort and sum up."""
+    """Check gather, scatter, addition at indices, masks, sort, topk and cumulative sums against NumPy."""
     np, array = target.numpy, target.random_array(33, 40, 12)
     places = np.random.default_rng(34).integers(0, 40, (40, 12))
     full = target.to_float64(array)
@@ -371,7 +389,7 @@ def check_indexing(target: Target) -> Result:
 
 
 def check_random(target: Target) -> Result:
-    """Check random numbers: equal for equal seeds, different for others, with the right mean and deviation."""
+    """Check that random numbers are equal for equal seeds only, and have the right mean and deviation; else "wrong"."""
     torch, device = target.torch, target.device
 
     def draw(seed: int) -> list[Tensor]:
@@ -392,7 +410,7 @@ def check_random(target: Target) -> Result:
 
 
 def check_complex(target: Target) -> Result:
-    """Multiply complex numbers and transform a signal there and back."""
+    """Check products of complex numbers, and Fourier transforms there and back, against NumPy."""
     np, parts = target.numpy, [target.random_array(35 + number, 4, 64) for number in range(4)]
     left, right = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
     there = [target.to_device(array) for array in (left.astype("complex64"), right.astype("complex64"), parts[0])]
@@ -405,7 +423,7 @@ def check_complex(target: Target) -> Result:
 
 
 def check_integers(target: Target) -> Result:
-    """Compute with 64-bit integers, exactly."""
+    """Check that arithmetic with 64-bit integers equals NumPy's exactly: products, quotients, bits, cumulative sums."""
     np = target.numpy
     array = np.random.default_rng(39).integers(-(2**40), 2**40, 4096)
 
@@ -420,7 +438,7 @@ def check_integers(target: Target) -> Result:
 
 
 def check_precision(target: Target, name: str) -> Result:
-    """Multiply and add in one floating-point type; the reference takes inputs that were rounded to it."""
+    """Check a product and a sum in the type `name`, as "float16", against float64; raise `TypeError` for another."""
     dtype = getattr(target.torch, name)
     left, right = (target.torch.from_numpy(target.random_array(seed, 48, 96)).to(dtype) for seed in (40, 41))
     a, b = left.to(target.device), right.to(target.device)
@@ -436,7 +454,7 @@ def check_precision(target: Target, name: str) -> Result:
 
 
 def check_autocast(target: Target) -> Result:
-    """Take a gradient in mixed precision: the product in half, the loss and the gradient near the reference."""
+    """Check loss and gradient in mixed precision against NumPy; return "unsupported" for DirectML."""
     if target.kind == "directml":
         return {"status": "unsupported", **target.explain("no autocast", device=target.kind)}
     torch, half = target.torch, target.torch.bfloat16 if target.kind in ("cpu", "xpu") else target.torch.float16
@@ -444,6 +462,7 @@ def check_autocast(target: Target) -> Result:
     x = target.to_device(inputs)
 
     def compute() -> list[Tensor]:
+        """Return the loss, which is the mean square of the product, and the gradient by the weights."""
         w = target.to_device(weights).requires_grad_()
         with torch.autocast(target.device.type, dtype=half):
             product = x @ w
@@ -459,7 +478,7 @@ def check_autocast(target: Target) -> Result:
 
 
 def check_compile(target: Target) -> Result:
-    """Compile a small function with `torch.compile`, or report what it lacks here."""
+    """Check a function compiled by `torch.compile` against NumPy; return "unsupported" with what that lacks here."""
     missing = missing_for_compile(target)
     if missing:
         return {"status": "unsupported", **missing}
@@ -477,7 +496,7 @@ def check_compile(target: Target) -> Result:
 
 
 def missing_for_compile(target: Target) -> Result:
-    """Return an explanation of what `torch.compile` lacks here; {} if it lacks nothing."""
+    """Return an explanation of what `torch.compile` lacks here, such as a compiler; {} if it lacks nothing."""
     if not hasattr(target.torch, "compile"):
         return target.explain("no compile", torch=target.torch.__version__)
     if target.kind in ("directml", "mps"):
@@ -498,7 +517,10 @@ LONG_ENOUGH = 3e-3  # seconds of a multiplication that shows what a device can d
 
 
 def check_out_of_memory(target: Target) -> Result:
-    """Check that asking for more memory than any device has raises an error, and that the device stays usable."""
+    """Check that asking for more memory than any device has raises an error, and that the device still computes.
+
+    Return "passed" or "wrong" with that error's first line as detail; raises `Refused` if the memory is granted.
+    """
     try:
         target.torch.empty(TOO_MUCH, dtype=target.torch.uint8, device=target.device)
     except (RuntimeError, MemoryError) as error:
@@ -510,7 +532,7 @@ def check_out_of_memory(target: Target) -> Result:
 
 
 def check_memory(target: Target) -> Result:
-    """Check that the memory of results that nobody holds any more is released."""
+    """Check that memory is released with the results that took it; return "passed", or "wrong" if much was not."""
     side = int((ROUND_BYTES / 4) ** 0.5)
     matrix = target.torch.ones(side, side, device=target.device)
 
@@ -530,7 +552,7 @@ def check_memory(target: Target) -> Result:
 
 
 def check_small_kernels(target: Target) -> Result:
-    """Run many small operators one after another, each waiting for the last one's result."""
+    """Compare a chain of 500 small additions with its sum; return "slow" if one takes over 200 µs with its launch."""
     values = target.torch.zeros(64, device=target.device)
 
     def compute() -> list[Tensor]:
@@ -547,7 +569,10 @@ def check_small_kernels(target: Target) -> Result:
 
 
 def speed_matmul(target: Target) -> Result:
-    """Measure the multiplication of square matrices, doubled in size until one takes 3 ms, 8192 at most."""
+    """Measure the multiplication of square matrices in TFLOP/s, and return the result of `measure_speed`.
+
+    The side is doubled from 256 until one multiplication takes 3 ms, to 8192 at most; the CPU's is 512 at most.
+    """
     side = SMALLEST
 
     def make(where: Target) -> Compute:

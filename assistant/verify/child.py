@@ -112,7 +112,7 @@ class Target:
         return array.astype("float64")
 
     def measure(self, compute: Compute, expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
-        """Compute once, which may compile, and three times more; compare first and last results with `expected`.
+        """Compute once, which may compile, and three times more; compare the first and last results with `expected`.
 
         Return the result of `judge_runs`, with the seconds of the first run and the median of the others. Raises
         `Refused` if a tensor is not on the device.
@@ -170,7 +170,7 @@ class Target:
         return other
 
     def seconds_per_run(self, compute: Compute, budget: float = 0.3) -> float:
-        """Repeat work for about `budget` seconds, 5 to 30 times; return the median of its seconds."""
+        """Repeat `compute` 5 to 30 times, for about `budget` seconds, after a first run; return its median seconds."""
         self.require_device(self._timed(compute)[1][0])
         times: list[float] = []
         while len(times) < LEAST or (sum(times) < budget and len(times) < MOST):
@@ -180,9 +180,11 @@ class Target:
     def measure_speed(
         self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0
     ) -> Result:
-        """Measure the rate of work, in `unit`, on the device and on this machine's CPU.
+        """Measure the rate of a work, in `unit`, on the device and, unless that is the CPU, on this machine's CPU.
 
-        One run does `amount`, as in TFLOP for TFLOP/s; where `make` gives the CPU less to do, it does `cpu_amount`.
+        `make` returns the work for a target. One run does `amount`, as in TFLOP for TFLOP/s; if `make` gives the CPU
+        less to do, that does `cpu_amount`. Return the rates as "speed", with the status "passed", or "slow" if the CPU
+        is faster.
         """
         seconds = self.seconds_per_run(make(self))
         found: Result = {"rate": amount / seconds, "unit": unit}
@@ -214,7 +216,7 @@ class Target:
         return int(counter() if counter.__name__ == names[1] else counter(self.device))
 
     def _timed(self, compute: Compute) -> tuple[float, list[Tensor]]:
-        """Compute, wait for the device, and return the seconds and the results."""
+        """Compute, wait for the device, and return the seconds that both took and the results."""
         started = time.perf_counter()
         results = compute()
         self.wait(results)
@@ -222,7 +224,11 @@ class Target:
 
 
 def largest_error(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, Result]:
-    """Return the largest error of an element, relative to its own and the mean size (or infinity), explained."""
+    """Return the largest error of an element, and an explanation with its index and how many exceed `tolerance`.
+
+    An error is relative to the expected element's size plus the mean size of all. It is infinite for NaN and for
+    another shape, which the explanation then names.
+    """
     got, want = np.asarray(got), np.asarray(want, dtype="float64")
     if got.shape != want.shape:
         return float("inf"), explain("shape", shape=str(got.shape), expected=str(want.shape))
@@ -247,9 +253,10 @@ def resident_bytes() -> int:
 
 
 def watch_memory(limit: int, running: list[str], target: Target) -> None:
-    """Exit with `MEMORY_EXIT`, after writing a result, once the last check of `running` takes over `limit` bytes.
+    """End the process with status `MEMORY_EXIT` once the check under way makes it grow by more than `limit` bytes.
 
-    Memory here and on the device counts. Returns when `running` is empty.
+    That is the last key of `running`, to which the caller appends; its "failed" result is written before. Memory here
+    and on the device counts. Returns when `running` is empty.
     """
     start, seen = target.bytes_in_use(), ""
     while running:
@@ -262,7 +269,7 @@ def watch_memory(limit: int, running: list[str], target: Target) -> None:
 
 
 def all_checks() -> Checks:
-    """Return all checks by key: the function, and the keys of the checks that must have passed before."""
+    """Return all checks of torch by key: the function, and the keys of the checks that must have passed before."""
     checks: Checks = {}
     for name in FILES:
         checks.update(load_file(name).CHECKS)
@@ -270,7 +277,7 @@ def all_checks() -> Checks:
 
 
 def load_file(name: str) -> Module:
-    """Import a file that lies beside this one and return it as a module; raise `FileNotFoundError` without it."""
+    """Run a file that lies beside this one, and return it as a module; raise `FileNotFoundError` without it."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
     spec = importlib.util.spec_from_file_location("verify_" + name.split(".", maxsplit=1)[0], path)
     if spec is None or spec.loader is None:
@@ -281,9 +288,10 @@ def load_file(name: str) -> Module:
 
 
 def run_check(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
-    """Run one check by its key and return its result; an exception becomes its status.
+    """Run one check by its key and return its result; an exception becomes the status "failed" or "unsupported".
 
-    It is skipped if the key is unknown, or a check that it needs is not in `passed`.
+    It is skipped if the key is unknown, or a check that it needs is not in `passed`. It is "unsupported" instead of
+    "passed" if torch warned that an operator ran on the CPU.
     """
     if key not in checks:
         return {"status": "skipped", **explain("unknown", check=key)}
@@ -298,7 +306,11 @@ def run_check(target: Target, checks: Checks, key: str, passed: set[str]) -> Res
 
 
 def call_check(function: Callable[[Target], Result], target: Target) -> Result:
-    """Return a check's result; for an exception "unsupported" if its text says so of an operator, else "failed"."""
+    """Call a check and return its result; an exception becomes the status "failed" or "unsupported".
+
+    It is "unsupported" if its text says so of an operator or a type. `Refused` gives its explanation, any other
+    exception its chain of causes as detail.
+    """
     try:
         return function(target)
     except Refused as reason:
@@ -313,7 +325,7 @@ def call_check(function: Callable[[Target], Result], target: Target) -> Result:
 def check_fallbacks(target: Target, result: Result, warned: list[str]) -> Result:
     """Return the result, "unsupported" instead of "passed" if torch warned that it ran an operator on the CPU.
 
-    All warnings (`warned`) are written to stderr, where the parent reads them as a log.
+    Nothing changes if the CPU is the device. All of the warnings `warned` are written to stderr, for the parent's log.
     """
     fallbacks = [found.group(1) for found in map(CPU_FALLBACK.search, warned) if found]
     for text in warned:
@@ -346,7 +358,10 @@ def watch_for_crashes() -> None:
 
 
 def main() -> int:
-    """Read the request, run its checks in order, and report each start and result."""
+    """Run the checks of the request from the command line or stdin, in order; write each start and result; return 0.
+
+    Checks in the request's `ready` count as passed; of those, "import" and "device" are run again, unreported.
+    """
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()
     packages = request.get("packages")

@@ -27,9 +27,9 @@ _STRAY_NAMES = re.compile(
 
 
 def checks(asked: dict[str, dict[str, Any]]) -> Checks:
-    """Return the checks, by key, for a request: each is the keyword arguments of `check_package` or `check_call`.
+    """Return the checks of distributions and recipes, by key, which need no others.
 
-    Those with a `name` are of distributions, the others of recipes.
+    A value of `asked` holds keyword arguments: with a "name" of `check_package`, else of `check_call`.
     """
     return {
         key: (functools.partial(check_package if "name" in question else check_call, **question), ())
@@ -38,9 +38,10 @@ def checks(asked: dict[str, dict[str, Any]]) -> Checks:
 
 
 def check_package(target: Target, name: str, call: str = "", *, gpu: bool = False) -> Result:
-    """Import the modules of a distribution, then run the line `call`, if any; with `gpu` it is left out on the CPU.
+    """Import the modules of a distribution, then run the line `call`, if any; return the result.
 
-    It fails if the distribution is not installed, its metadata or files are missing, or anything raises.
+    With `gpu`, the line is left out on the CPU. The result is "failed" if the distribution is not installed, its
+    metadata or files are missing, or anything raises; "skipped" if it has nothing to import.
     """
     sys.argv = [""]  # as in a console: some modules read the command line while they are imported
     started = time.perf_counter()
@@ -61,7 +62,7 @@ def check_package(target: Target, name: str, call: str = "", *, gpu: bool = Fals
 
 
 def check_call(target: Target, call: str, *, gpu: bool) -> Result:
-    """Run a recipe's line, which computes with what was installed, and return the result; skip one that needs a GPU."""
+    """Run a recipe's line, which computes with what was installed; return the result; with `gpu` skip it on the CPU."""
     sys.argv = [""]
     if gpu and target.kind == "cpu":
         return {"status": "skipped", **target.explain("call left out", call=call)}
@@ -85,7 +86,10 @@ def add_seconds(result: Result, started: float) -> Result:
 
 
 def failed_result(target: Target, reason: str, cause: BaseException | None = None, **values: object) -> Result:
-    """Return a failed result: the reason, with the exception's first line as `error`, and the whole chain as detail."""
+    """Return a failed result with an explanation: the key `reason` and its values.
+
+    An exception `cause` adds its first line as the value `error`, and its chain of causes as detail.
+    """
     if cause is None:
         return {"status": "failed", **target.explain(reason, **values)}
     detail = target.error_chain(cause)
@@ -105,7 +109,7 @@ def metadata_name(package: Any) -> str:  # noqa: ANN401 - importlib.metadata's o
 
 
 def find_distribution(name: str) -> Any:  # noqa: ANN401 - importlib.metadata's own
-    """Find an installed distribution by any spelling of its name; None where there is none."""
+    """Return an installed distribution, by any spelling of its name; None if it is not installed."""
     for package in importlib.metadata.distributions(name=name):
         return package
     for package in importlib.metadata.distributions():  # Python 3.8 does not find ruamel.yaml by ruamel-yaml
@@ -124,7 +128,10 @@ def recorded_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metad
 
 
 def missing_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
-    """Return the listed files of code that do not exist, as after an interrupted uninstallation, except of tests."""
+    """Return the files of code in the RECORD that do not exist, as after an interrupted uninstallation.
+
+    Files in folders such as "tests" and "docs" are left out.
+    """
     return [
         path
         for path in recorded_files(package)
@@ -137,8 +144,9 @@ def missing_files(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metada
 def modules_to_import(package: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
     """Return the modules that a user imports of a distribution: those in its metadata's `Import-Name` (PEP 794).
 
-    Else those of its name, with extensions beside them, which may be built against another torch; a Python module there
-    may need what only an extra brings, as blackd of black does. Else all public ones but stray names such as "tests".
+    Without that field, return those of its name, with top-level extension modules, which may be built against another
+    torch; a Python module there may need what only an extra brings, as blackd of black does. If none has its name,
+    return all public ones but stray names such as "tests"; private ones only if there are no others.
     """
     named = package.metadata.get_all("Import-Name")  # PEP 794
     if named is not None:
@@ -157,9 +165,10 @@ def modules_to_import(package: Any) -> list[str]:  # noqa: ANN401 - importlib.me
 
 
 def top_level_modules(files: list[str]) -> list[str]:
-    """Return the dotted names of the packages and modules among files that are not inside another package.
+    """Return the dotted names of the packages and modules, among files, that are not inside another package.
 
-    In a namespace folder these are the first packages below it.
+    In a namespace folder these are the first packages below it. Modules in such a folder count only if there is nothing
+    else.
     """
     packages, modules = set(), set()
     for path in files:
@@ -191,7 +200,7 @@ def module_name(file: str) -> str:
 
 
 def import_modules(target: Target, package: Any, name: str) -> Result:  # noqa: ANN401 - importlib.metadata's own
-    """Import the modules of a distribution until one fails, which fails the result; none to import is skipped."""
+    """Import the modules of a distribution, until one fails; return "passed", "failed", or "skipped" if it has none."""
     modules = modules_to_import(package)
     if not modules:
         return {"status": "skipped", **target.explain("nothing to import", package=name)}
@@ -204,7 +213,7 @@ def import_modules(target: Target, package: Any, name: str) -> Result:  # noqa: 
 
 
 def import_after_torch(module: str) -> None:
-    """Import a module; one that fails is tried again after torch, whose libraries an extension may need."""
+    """Import a module; if that fails, import torch, whose libraries it may need, and try once more; or raise."""
     try:
         importlib.import_module(module)
     except (ImportError, OSError):

@@ -67,8 +67,8 @@ def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
 ) -> Report:
     """Verify an environment by its plan: its device, the packages asked for, a recipe's call; return a report.
 
-    The plan's variables are set. `device` overrides the plan's backend; without both it is "cpu". `level`, `sink`,
-    `cancel`, `traceless`, `lock` and the exceptions are those of `run_checks`.
+    The plan's variables are set. `device` overrides the plan's backend; without both it is "cpu". Without a plan, only
+    the device is checked. `level`, `sink`, `cancel`, `traceless`, `lock` and the exceptions are those of `run_checks`.
     """
     return run_checks(
         environment.python,
@@ -105,11 +105,13 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
     `level` is "quick" (seconds), "full" (a minute or two; measures speed, too), or the keys of some checks. If torch
     can be imported, each of the distributions `packages` is, in a process of its own; with `calls`, a line that shows
     that it works is run as well, if one is known, and the verification call of the `recipe` with this key. `variables`
-    are set for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end. After a
-    check that takes more than `limit_per_check` seconds, makes the process grow by more than `memory_limit` bytes, or
-    ends the process, another process runs the remaining ones; an import has twice that time. If three in a row take
-    too long, the device hangs, and the rest is reported as skipped.
-    Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
+    are set for the children; `traceless` leaves no bytecode behind. The children hold `lock` until they end.
+
+    After a check that takes more than `limit_per_check` seconds, makes the process grow by more than `memory_limit`
+    bytes, or ends the process, another process runs the remaining ones; an import has twice that time, and no limit of
+    memory. If three in a row take too long, or one of the first three checks fails so, the remaining ones of the device
+    are skipped. Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and
+    `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
         raise BadInput(
@@ -124,7 +126,7 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
 
     def start(child: Child, **request: object) -> None:
-        """Run a process for the checks of a child that have no result yet, and record how it ended."""
+        """Run a process for the checks of a child that have no result yet, and record how it ended or timed out."""
         words = [*command, json.dumps({"device": device, "checks": results.open_keys(child.keys), **request})]
         child.restart()
         try:
@@ -154,8 +156,9 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
 def _list_questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[dict[str, dict[str, object]], Text]:
     """Return what the child is to check of each distribution and of a recipe, by the check's key, and a message.
 
-    The message says why the recipe cannot be tried, as its add-on is missing; else it is "". A call of which it is
-    unknown whether it runs without a GPU counts as one that does not.
+    A value holds the keyword arguments of a check in imports.py: "name", of a distribution; "call" and "gpu" if a line
+    to run is known, which counts as needing a GPU unless it is known to run without. The message says why the recipe
+    cannot be tried, as its add-on is missing; else it is "". Without `calls` there are only names.
     """
 
     def call(found: Trial | None) -> dict[str, object]:
@@ -196,7 +199,7 @@ class Results:
             self.finish(Check(key=key, status=Status.SKIPPED, detail=why))
 
     def finish(self, check: Check) -> None:
-        """Store a check's result, unless it has one or was not requested, and send the finding about it, if any."""
+        """Store a check's result, and send the finding about it, if any; ignore a second one, or one not requested."""
         if check.key not in self._keys or check.key in self.done:
             return
         self.done[check.key] = check
@@ -257,7 +260,10 @@ class Child(CancelToken):
         return self._expired
 
     def read_line(self, text: str) -> None:
-        """Record one line of the child's output: facts, a start or a result; other lines are sent as log lines."""
+        """Record one line of the child's output: facts, a start or a result; other lines are sent as log lines.
+
+        A start restarts the time limit and sends progress. The result of a package's check also stops the process.
+        """
         try:
             line = decoder(_Line).decode(text)
         except msgspec.DecodeError:
@@ -278,9 +284,11 @@ class Child(CancelToken):
                 self.set()
 
     def end(self, code: int) -> None:
-        """Record a process's exit status: the check during which it died has failed; later ones stay open.
+        """Record a process's exit status: the first check without a result has failed; later ones stay open.
 
-        They are skipped if one of the first three checks has no result. Too much memory is reported by the child.
+        Another process runs the open ones, unless "import", "device" or "copy" has no result: then they are skipped.
+        Nothing has failed if the child reported too much memory. If no check is open, a status other than 0 is the fact
+        "ending".
         """
         left, self._left = self._left, len(self._results.open_keys(self.keys))
         if not self._left and code:
@@ -289,10 +297,10 @@ class Child(CancelToken):
             self._stop(Status.FAILED, describe_exit(code), go_on=self._results.done.keys() >= FIRST)
 
     def record_timeout(self) -> bool:
-        """Give the check that reached its time limit the status "timeout"; return False if the user stopped instead.
+        """Give the first check without a result the status "timeout"; return False if the user stopped it instead.
 
-        Later checks stay open for another process, unless the device hangs. Return True also if all checks of a
-        process that was stopped have their results.
+        Later checks are left for another process, or skipped: if one of the first three checks has no result, or after
+        the third timeout in a row. Return True also if the process was stopped when all checks had results.
         """
         if not self._expired:
             return not self._results.open_keys(self.keys)
@@ -303,7 +311,10 @@ class Child(CancelToken):
         return True
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool) -> None:
-        """Give the first check without a result a status and, unless `go_on`, skip those after it."""
+        """Give the first check without a result a status and a detail, to which stray lines are added.
+
+        Unless `go_on`, skip those after it.
+        """
         for key in self._results.open_keys(self.keys)[:1]:
             self._results.finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
         if not go_on:
@@ -370,7 +381,7 @@ _FINDINGS = {
 
 
 def check_finding(check: Check, device: str) -> Finding | None:
-    """Return the finding about a check's result; None if it passed or was skipped."""
+    """Return the finding about a check's result, with its detail as evidence; None if it passed or was skipped."""
     if check.status not in _FINDINGS:
         return None
     severity, text = _FINDINGS[check.status]
@@ -397,7 +408,7 @@ _SYSTEMS = {"win32": "windows", "darwin": "macos"}
 
 
 def missing_system_parts(check: Check, device: str) -> tuple[Message, ...]:
-    """Return what to install on this system, if a missing system library is why a package's check failed; else ()."""
+    """Return what to install on this system, if a package's check failed for lack of a system library; else ()."""
     system, backend = _SYSTEMS.get(sys.platform, sys.platform), Backend(device.partition(":")[0])
     return tuple(
         sentences(filter(None, (need.text, need.help)))
@@ -422,7 +433,7 @@ _WINDOWS_ENDINGS = {
 
 
 def describe_exit(code: int) -> Message:
-    """Return a sentence on how a process ended, by its exit status; a negative one is a signal's number."""
+    """Return a sentence on how a process ended: by a signal (its negative number), by Windows, or with a status."""
     if code < 0:
         names = {number.value: number.name for number in signal.Signals}
         return _("The process was ended by signal {name}.", name=names.get(-code, str(-code)))

@@ -21,9 +21,11 @@ BATCH, STEPS, RANK = 16, 8, 4
 
 
 def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amount: float, unit: str) -> Result:
-    """Run a model on the device and, in float64, on the CPU; compare; if equal, measure the speed.
+    """Compare a model on the device with itself in float64 on the CPU and, if they agree, measure the speed of both.
 
-    One run does `amount` of what `unit` counts per second, as 32 for "tokens/s".
+    `run` takes torch, the model and a device, and returns tensors. One run does `amount` of what `unit` counts per
+    second, as 32 for "tokens/s". Return the results of `measure` and `measure_speed` in one; sound is "slow" if
+    playback is faster.
     """
     torch = target.torch
     expected = [tensor.numpy() for tensor in run(torch, copy.deepcopy(model).double(), torch.device("cpu"))]
@@ -48,7 +50,7 @@ def layers(torch: Any, **parts: Model) -> Model:  # noqa: ANN401 - the target's 
 
 
 def workload_llm(target: Target) -> Result:
-    """Generate tokens with a decoder-only transformer and its cache of keys and values."""
+    """Compare a transformer that generates tokens with itself on the CPU; return this with its rate in tokens/s."""
     torch, nn = target.torch, target.torch.nn
     torch.manual_seed(0)
     blocks = [
@@ -74,7 +76,7 @@ def workload_llm(target: Target) -> Result:
 
 
 def run_llm(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Read a prompt, then return the logits of each greedy step; only the newest token passes through the blocks."""
+    """Generate 32 tokens after a fixed prompt, one by one with caches; return the logits of all steps as one tensor."""
     caches: list[Any] = [None] * LAYERS
     tokens, place, logits = torch.arange(PROMPT, device=device)[None] % VOCABULARY, 0, []
     with torch.no_grad():
@@ -90,7 +92,7 @@ def run_llm(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN
 
 
 def run_block(torch: Any, block: Model, hidden: Tensor, cache: Any) -> tuple[Tensor, Any]:  # noqa: ANN401 - likewise
-    """Pass through one block; keys and values so far go in and come out."""
+    """Pass hidden states through a block; return them and the keys and values so far (`cache`, None at first)."""
     split = block["attend"](block["before"](hidden)).unflatten(-1, (3, HEADS, WIDTH // HEADS)).permute(2, 0, 3, 1, 4)
     query, key, value = split[0], split[1], split[2]
     if cache is not None:
@@ -102,7 +104,7 @@ def run_block(torch: Any, block: Model, hidden: Tensor, cache: Any) -> tuple[Ten
 
 
 def workload_tts(target: Target) -> Result:
-    """Turn letters into a mel spectrogram: convolutions, lengths of sounds, a recurrent layer."""
+    """Compare a model that makes mel spectrograms of letters with itself on the CPU; return this with its rate."""
     torch, nn = target.torch, target.torch.nn
     torch.manual_seed(1)
     model = layers(
@@ -117,7 +119,7 @@ def workload_tts(target: Target) -> Result:
 
 
 def run_tts(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Return the mel frames of a short text."""
+    """Return the mel frames of a fixed text of 40 letters, four frames for each, in a list."""
     with torch.no_grad():
         hidden = model["letters"](torch.arange(LETTERS, device=device)[None] % 64)
         hidden = model["norm"](torch.relu(model["encode"](hidden.transpose(1, 2))).transpose(1, 2))
@@ -127,7 +129,7 @@ def run_tts(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN
 
 
 def workload_vocoder(target: Target) -> Result:
-    """Turn a mel spectrogram into sound as BigVGAN does: transposed convolutions and the snake activation."""
+    """Compare a model that makes sound of mel spectrograms with itself on the CPU; return this with its rate."""
     torch, nn = target.torch, target.torch.nn
     torch.manual_seed(2)
     widths, strides = (64, 32, 16, 8, 8), (8, 8, 2, 2)
@@ -145,7 +147,7 @@ def workload_vocoder(target: Target) -> Result:
 
 
 def run_vocoder(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Return the samples of a few frames."""
+    """Return the samples of sound for 24 fixed mel frames, in a list."""
     weight = model["first"].weight
     frames = torch.linspace(-1.0, 1.0, MELS * FRAMES, device=device, dtype=weight.dtype).view(1, MELS, FRAMES)
     with torch.no_grad():
@@ -162,7 +164,7 @@ def snake(torch: Any, wave: Tensor) -> Tensor:  # noqa: ANN401 - the target's to
 
 
 def workload_lora(target: Target) -> Result:
-    """Fine-tune two low-rank matrices beside frozen weights: the losses of a few steps of AdamW."""
+    """Compare the losses of a low-rank fine-tuning with those on the CPU; return this with its rate in samples/s."""
     torch, nn = target.torch, target.torch.nn
     torch.manual_seed(3)
     down, up = nn.Linear(WIDTH, RANK, bias=False), nn.Linear(RANK, WIDTH, bias=False)
@@ -174,7 +176,7 @@ def workload_lora(target: Target) -> Result:
 
 
 def run_lora(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Return the losses of a few steps from the same start."""
+    """Train the low-rank matrices of a copy of the model for eight steps on one fixed batch; return the losses."""
     model = copy.deepcopy(model)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-2)

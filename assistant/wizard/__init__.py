@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
 
 def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizard:
-    """Show the guided setup; call it as the last line of a cell.
+    """Return the guided setup as a widget; call it as the last line of a cell, which shows it.
 
-    `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN".
-    A second call in the same kernel shows the wizard as it stands; with another machine it replaces one that is idle.
+    `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN". A second call in
+    the same kernel returns the same wizard; with another machine it returns a new one and closes the first, unless that
+    is changing something.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
     from assistant.wizard.app import find_wizard, show_wizard  # noqa: PLC0415 - widgets are loaded only on demand
@@ -27,13 +28,13 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
 
 
 def open_doctor(printed: str = "", python: str = "", *, language: str | None = None) -> SetupWizard:
-    """Show what is wrong with a notebook's cell, and what mends it; call it as the last line of a cell.
+    """Return the wizard at the page on what is wrong with a notebook's cell, and what helps; call it as `open_wizard`.
 
-    `printed` is what the cell printed, its traceback above all; `python` the interpreter of its kernel, "" for this
-    one. `language` is as in `open_wizard`.
+    `printed` is what the cell printed, above all its traceback; `python` the interpreter of its kernel, "" for this
+    one. `language` is as in `open_wizard`. A wizard that is changing something is returned as it is.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
-    from assistant.wizard.app import open_at_cell  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
+    from assistant.wizard.app import open_at_cell  # noqa: PLC0415 - widgets are loaded only on demand
 
     use_language(language)
     return open_at_cell(printed, python or sys.executable)

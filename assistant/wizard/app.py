@@ -32,7 +32,7 @@ from assistant.wizard.head import (
     send_notebook,
     write_notebook,
 )
-from assistant.wizard.panels import PAGES, PageView, working
+from assistant.wizard.panels import PAGES, PageView, busy_footer
 from assistant.wizard.saved_page import find_file
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
 
@@ -55,11 +55,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
         self.head = make(Head, languages=list(LANGUAGES.items()))
-        self.head.on_msg(self._on_head)
+        self.head.on_msg(self._handle_head_message)
         self.banner, self.middle = make(Drawing), make(widgets.VBox)
         self.middle.add_class("ptsa-middle")
         self.foot = make(Foot)
-        self.foot.on_msg(self._on_foot)
+        self.foot.on_msg(self._handle_foot_message)
         self.children = (self.head, self.middle, self.foot)
         self._draw(session.state)
 
@@ -77,7 +77,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         super().close()
 
     def speak(self, code: str) -> None:
-        """Go on in another language: every word is drawn anew; nothing is done again."""
+        """Draw every word anew in the language `code`, without doing anything again; ignore an unknown code."""
         if code == language() or code not in LANGUAGES:
             return
         with self._lock:
@@ -86,7 +86,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._draw(self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
-        """Do what a button of the foot says, such as "stop", "main" or "other0".
+        """Do what the button `name` of the foot is for, such as "stop", "main" or "other0".
 
         A press on a foot that was drawn before the present one (`offer` is its number) does nothing, but for "stop": of
         many quick presses the first counts. `view` is the page of the browser that the press came from.
@@ -120,7 +120,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.wait(self._drawn, LOOK_SECONDS)
             try:
                 self.catch_up()
-            except Exception:  # noqa: BLE001 - where one state cannot be drawn, the next one may
+            except Exception:  # noqa: BLE001 - if one state cannot be drawn, the next one may
                 traceback.print_exc()
             time.sleep(PAUSE_SECONDS)
 
@@ -131,6 +131,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._draw(self.session.state)
 
     def _draw(self, state: State) -> None:
+        """Draw head, banner, page and foot of a state, and remember when its task began."""
         with self._lock, self.hold_sync():
             if self._drawn.running is not state.running:
                 self._since = time.time()
@@ -143,6 +144,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._draw_foot(state)
 
     def _draw_page(self, state: State) -> None:
+        """Show the page of a state between head and foot, below the banner; make it first if that has not been done.
+
+        A new one takes over what was typed into the page of another language that it replaces, which is closed.
+        """
         page = state.page
         old = self._replaced.pop(page, None)
         if page not in self._pages:
@@ -158,9 +163,12 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             old.close()
 
     def _footer(self, state: State) -> Footer:
-        return working(state) if state.running and not _reads_aside(state) else self._pages[state.page].footer(state)
+        return (
+            busy_footer(state) if state.running and not _reads_aside(state) else self._pages[state.page].footer(state)
+        )
 
     def _draw_foot(self, state: State) -> None:
+        """Show the foot's buttons, note and progress; if a press on it now means something else, raise its number."""
         shown = self._footer(state)
         # What is read of environments beside a page ends without changing what its buttons mean.
         beside = _reads_aside(state) and state.running is not None and state.running.is_about_environments
@@ -174,33 +182,35 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.foot.note = html.inline(shown.note)
         draw_progress(self.foot, state, self._since)
 
-    def _on_head(self, _widget: object, content: object, _buffers: object) -> None:
+    def _handle_head_message(self, _widget: object, content: object, _buffers: object) -> None:
+        """Send a file, change the language or show a page, as a message of the head asks; ignore any other."""
         message = content if isinstance(content, dict) else {}
         key, code = message.get("file"), message.get("language")
         if isinstance(key, str):
-            self.session.aside(lambda: self._send_file(key, message))
+            self.session.run_aside(lambda: self._send_file(key, message))
         if isinstance(code, str):
-            self.session.aside(lambda: self.speak(code))
+            self.session.run_aside(lambda: self.speak(code))
         for page in PAGES:
             if page.value == message.get("page"):
                 self.session.dispatch(Show(page=page))
 
     def _send_file(self, key: str, message: dict[str, object]) -> None:
-        """Send the file that a link or a fold stands for to the page in which it was pressed."""
+        """Send the file `key`, with the fields of `message`, to the browser; do nothing if there is none."""
         if file := find_file(self.session.state, key):
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
-    def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
+    def _handle_foot_message(self, _widget: object, content: object, _buffers: object) -> None:
+        """Do what was pressed in the foot; if the browser could not open a notebook, write it, or a folder, say so."""
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
-            self.session.aside(self._write_notebook)
+            self.session.run_aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
     def _write_notebook(self) -> None:
-        """Write the first notebook of what was installed beside this one, and say in the foot where, or why not."""
+        """Write a first notebook for what was installed into this folder, and show in the foot where, or why not."""
         state = self.session.state
         if state.environment and state.plan:
             try:
@@ -216,9 +226,9 @@ def _reads_aside(state: State) -> bool:
 
 
 def find_wizard(machine: str | None = "") -> SetupWizard | None:
-    """Return this kernel's wizard if a task changes something, or if it was opened for this machine; else None.
+    """Return this kernel's wizard if it is changing something, or if it was opened for this machine; else None.
 
-    For None as the machine, only one whose task changes something is returned.
+    For None as the machine, only one that is changing something is returned; one that was closed never is.
     """
     for asked, wizard in _current:
         if wizard.comm is not None and (wizard.session.state.held or asked == machine):
@@ -227,7 +237,10 @@ def find_wizard(machine: str | None = "") -> SetupWizard | None:
 
 
 def show_wizard(machine: str = "", host: Host | None = None) -> SetupWizard:
-    """Return this kernel's wizard; for another machine or a host a new one, unless a task is changing something."""
+    """Return this kernel's wizard, or replace it by a new one for another machine, or if a `host` is given.
+
+    One that is changing something is always returned as it is.
+    """
     wizard = find_wizard(machine)
     if wizard and (wizard.session.state.held or host is None):
         return wizard
@@ -235,7 +248,10 @@ def show_wizard(machine: str = "", host: Host | None = None) -> SetupWizard:
 
 
 def replace_wizard(asked: str, begins: State, host: Host | None = None, simulated: str = "") -> SetupWizard:
-    """Close this kernel's wizard, return a new one that starts detection; `asked` is the key by which it is found."""
+    """Cancel and close this kernel's wizard, and return a new one, which detects the machine in a thread.
+
+    It is found again by `asked`, and its state is `begins`; `simulated` names a recorded machine to look at.
+    """
     if _current:
         _asked, old = _current.pop()
         old.session.cancel()
@@ -254,14 +270,14 @@ def replace_wizard(asked: str, begins: State, host: Host | None = None, simulate
 _current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and what was asked for
 
 
-_CELL = "a cell"  # stands where the name of a machine does, and is none
+_CELL = "a cell"  # in place of the name of a machine
 
 
 def open_at_cell(printed: str, python: str) -> SetupWizard:
-    """Show what is wrong with a cell, by what it printed and the Python of its kernel.
+    """Return a wizard that shows what is wrong with a cell, by what it printed and the Python of its kernel.
 
-    A wizard of this kernel that is changing something is shown instead, as it stands; one that still looks for a cause
-    does so for a cell that was asked about before, and gives way.
+    A wizard of this kernel that is changing something is returned instead, as it is; any other is replaced, also one
+    that looks for the cause of another cell.
     """
     wizard = find_wizard(None)
     if wizard and wizard.session.state.running is not Task.DIAGNOSE:

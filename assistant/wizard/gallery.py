@@ -15,22 +15,22 @@ _CELL = "text-align: left; vertical-align: top; padding: 4px 8px"
 
 
 class Gallery:
-    """The table, in the language in force; its caption is all that is printed where there is no page."""
+    """The table, in the language in force; its caption is all that is printed if HTML cannot be shown."""
 
     def __repr__(self) -> str:
         return say("Recorded machines and the PyTorch that each of them gets")
 
     def _repr_html_(self) -> str:
-        """Write the table with its own style, as no style sheet of ours is there."""
+        """Return the table as HTML, by the machines' labels; its style is in each cell, as it has no style sheet."""
         titles = (say("Machine"), say("GPU"), say("What it gets"), say("Name"), say("Origin"))
         head = tag("tr", *(tag("th", title, scope="col", style=_CELL) for title in titles))
-        rows = sorted(map(_cells, shipped()))
+        rows = sorted(map(_machine_row, shipped()))
         body = (tag("tr", *(tag("td", cell, style=_CELL) for cell in row)) for row in rows)
         return str(tag("table", tag("caption", repr(self)), tag("thead", head), tag("tbody", *body)))
 
 
-def _cells(name: str) -> tuple[str, ...]:
-    """Plan for a shipped machine, without asking any index, and return its row."""
+def _machine_row(name: str) -> tuple[str, ...]:
+    """Return label, GPUs, plan, name and origin of a shipped machine; the plan is made without asking any index."""
     recording, catalog = load(name), load_catalog()
     machine = detect(ReplayHost(recording)).machine
     choice = make_plans(machine, catalog).choice
@@ -41,7 +41,7 @@ def _cells(name: str) -> tuple[str, ...]:
 
 
 def draw_gallery(language: str | None = None) -> Gallery:
-    """Show every recorded machine with its plan; call it as the last line of a cell.
+    """Return a table of every recorded machine with its plan; call it as the last line of a cell, which shows it.
 
     `language` is "en" or "zh_CN". A machine's name opens it in the wizard: `open_wizard("macos14-m1")`.
     """

@@ -61,12 +61,12 @@ class Footer(Record, frozen=True):
 
     @property
     def offer(self) -> tuple[object, ...]:
-        """What a press means: one on words that meant something else must do nothing."""
+        """What a press means; if that has changed since the button was drawn, the press must do nothing."""
         return (self.label, self.actions, self.able)
 
 
 def titles() -> dict[Step, str]:
-    """Return the name of each step."""
+    """Return the titles of the steps, in the language in force."""
     return {
         Step.DETECT: say("Detect"),
         Step.PLAN: say("Plan"),
@@ -83,7 +83,7 @@ def with_step(step: Step, text: str) -> str:
 
 
 def status_word(status: StepStatus) -> str:
-    """Return the status of a step in a word or two; one that was cancelled is that whatever its phase."""
+    """Return the status of a step in a word or two; "cancelled" in any phase if the user cancelled it."""
     if status.exit_code == Cancelled.exit_code:
         return say("cancelled")
     return {
@@ -100,15 +100,19 @@ NOTEBOOK = "first-steps.ipynb"
 
 
 def send_notebook(widget: widgets.Widget, made: Environment, plan: Plan, view: object, **detail: str) -> None:
-    """Let JupyterLab open a first notebook on the kernel of an environment, and run it; `detail` tells more of it."""
+    """Ask JupyterLab, in the page `view`, to open a first notebook on the kernel of an environment, and to run it.
+
+    `detail` is added to the message's "name", "kernel" and "notebook", or replaces them.
+    """
     given = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan), **detail}
     widget.send({"event": OPEN_NOTEBOOK, "detail": given, "view": view})
 
 
 def write_notebook(made: Environment, plan: Plan, name: str) -> str:
-    """Write that notebook beside this one, for front ends that cannot open it, and say where it is.
+    """Write a first notebook for an environment into this folder, and return a sentence on where it is.
 
-    `name` is that of the kernel as people find it. Raises `AssistantError` where it cannot be written.
+    It is for front ends that cannot open it. `name` is that of the kernel as people find it. Raises `AssistantError` if
+    it cannot be written.
     """
     path = write_first_notebook(current_folder(), made, plan)
     return say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
@@ -125,7 +129,7 @@ LATE = """
 
 
 def no_widgets_text() -> str:
-    """Say, in plain text, why there are no controls where the server knows no widgets at all, and what to do."""
+    """Return plain text, shown if the server knows no widgets at all: why there are no controls, and what to do."""
     return "\n".join(
         (
             say("If you still see this text after the cell has run, the guided setup cannot be drawn here."),
@@ -140,7 +144,7 @@ def no_widgets_text() -> str:
 
 
 def draw_banner(state: State) -> Markup:
-    """Say what is missing where the server knows widgets but not the head's, and that a machine is simulated."""
+    """Return a hint on how to install anywidget, which the head hides, and the warning of a simulated machine."""
     text = say("The setup cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
     then = say("Run this there, restart Jupyter and open this page again:")
     late = tag("div", f"{text} {then} ", tag("code", COMMAND), class_="ptsa-late")
@@ -163,7 +167,7 @@ def draw_simulation(machine: str) -> Markup:
 
 
 def draw_head(head: Head, state: State) -> None:
-    """Bring the head up to date."""
+    """Set the head's words, links, language, page, view and status to those of a state."""
     names = {
         Page.SETUP: say("The setup"),
         Page.ENVIRONMENTS: say("My environments"),
@@ -188,7 +192,10 @@ def draw_head(head: Head, state: State) -> None:
 
 
 def _status_line(state: State) -> str:
-    """Say in one line what is going on, or how the last task ended."""
+    """Return in one line what is going on, else the status of the furthest step that began; "" if none did.
+
+    On the page of environments it is the status of its own last task; if packages could not be resolved, the reason.
+    """
     if state.running:
         progress = state.progress
         text = visible(render(progress.text)) if progress else ""
@@ -205,7 +212,7 @@ def _status_line(state: State) -> str:
 
 
 def draw_progress(foot: Foot, state: State, since: float) -> None:
-    """Bring the bar up to date; `since` is when the running task began, in seconds since 1970."""
+    """Set the foot's bar, its text and figures; `since` is when the running task began, in seconds since 1970."""
     foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
     progress = state.progress
     share = progress.share if progress else None

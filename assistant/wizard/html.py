@@ -27,7 +27,7 @@ NOTHING = Markup()
 
 
 def icon(name: str, words: Text = "") -> Markup:
-    """Draw a sign; without words it only repeats what stands beside it, and is not read out."""
+    """Return a sign of `ICONS` as SVG; `words` are read out for it; without any, screen readers skip it."""
     named = {"role": "img", "aria_label": words} if words else {"aria_hidden": "true"}
     return tag(
         "svg",
@@ -43,22 +43,22 @@ def icon(name: str, words: Text = "") -> Markup:
 
 
 def heading(text: str, lead: str = "") -> Markup:
-    """Write a step's heading, which takes the focus when the step is entered, and a sentence below."""
+    """Return a step's heading, which takes the focus when the step is entered, and a sentence below."""
     return tag("h2", text, class_="ptsa-heading", tabindex=-1) + (lead_line(lead) if lead else "")
 
 
 def lead_line(text: Text) -> Markup:
-    """Write a quiet sentence that explains what stands around it."""
+    """Return a sentence in the quiet style of explanations."""
     return tag("p", text, class_="ptsa-lead")
 
 
 def section(title: str, body: Markup) -> Markup:
-    """Put a part of a panel under its own heading; nothing for no body."""
+    """Return a part of a panel under its own heading; nothing for no body."""
     return tag("section", tag("h3", title), body, class_="ptsa-section") if body else NOTHING
 
 
 def table(rows: Iterable[tuple[Text, ...]], headings: tuple[Text, ...] = ()) -> Markup:
-    """Write a table; without headings the first column names the rows."""
+    """Return a table; without headings, each row is headed by its first cell."""
     head = [tag("th", text, scope="col") for text in headings]
     body = [
         tag("tr", tag("td", first) if headings else tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
@@ -68,7 +68,7 @@ def table(rows: Iterable[tuple[Text, ...]], headings: tuple[Text, ...] = ()) -> 
 
 
 def note(severity: Severity, text: Text, more: Markup = NOTHING) -> Markup:
-    """Frame a sentence; its severity is told by word, sign and border."""
+    """Return a sentence, and `more` below it, in a frame; word, sign and border tell its severity."""
     words = {
         Severity.OK: say("Good"),
         Severity.INFO: say("Note"),
@@ -80,17 +80,17 @@ def note(severity: Severity, text: Text, more: Markup = NOTHING) -> Markup:
 
 
 def finding(value: Finding) -> Markup:
-    """Frame a finding with its remedies."""
+    """Return a finding with its remedies."""
     return note(value.severity, value.text, remedies(value.remedies))
 
 
 def failure(message: Text, hint: Text, severity: Severity = Severity.ERROR) -> Markup:
-    """Say what failed, with the next step below it."""
+    """Return what failed, with the next step below it."""
     return note(severity, message, bullets([as_typed(hint)] if hint else ()))
 
 
 def remedies(found: Iterable[Remedy]) -> Markup:
-    """Write a sentence for each remedy and below it a block for what to set, to type and to change.
+    """Return a sentence for each remedy and below it a block for what to set, to type and to change.
 
     A plan and a check are left out: they are what the wizard's own buttons do.
     """
@@ -104,56 +104,56 @@ def remedies(found: Iterable[Remedy]) -> Markup:
 
 
 def paragraph(text: Text, sign: str = "") -> Markup:
-    """Write a sentence, with a sign before it where one is named; nothing for no text."""
+    """Return a sentence, with the sign named before it, if any; nothing for no text."""
     return tag("p", _signed(sign, text)) if text else NOTHING
 
 
 def download(name: str, content: bytes) -> Markup:
-    """Write a link that holds the content of a file, so that no server need reach it."""
+    """Return a link that holds the content of a file, so that no server need reach it."""
     data = base64.b64encode(content).decode()
     words = say("Download {name}", name=name)
     return icon("file") + tag("a", words, download=name, href=f"data:application/octet-stream;base64,{data}")
 
 
 def fetch(name: str, key: str) -> Markup:
-    """Write a link that asks the wizard for a file's content only when it is pressed."""
+    """Return a link that asks the wizard for a file's content only when it is pressed."""
     return icon("file") + tag("a", say("Download {name}", name=name), href="#", data_file=key)
 
 
 def peek(summary: str, key: str) -> Markup:
-    """Fold a file's text away under a sentence; the wizard is asked for it only when that is opened."""
+    """Return a fold for a file's text under a sentence; the wizard is asked for it only when that is opened."""
     place = tag("pre", "", class_="ptsa-code", tabindex=0)
     return tag("details", tag("summary", summary), place, data_file=key)
 
 
 def code(text: str) -> Markup:
-    """Write text as typed."""
+    """Return text as typed."""
     return tag("pre", text, class_="ptsa-code")
 
 
 def copyable(text: str) -> Markup:
-    """Write text as typed, with a button that copies it."""
+    """Return text as typed, with a button that copies it."""
     return tag("div", code(text), copy_button(text, say("Copy")), class_="ptsa-copyable")
 
 
 def copy_button(text: str, words: str) -> Markup:
-    """Write a button that puts a text on the clipboard, as the wizard's head sees to."""
+    """Return a button that puts a text on the clipboard, as the wizard's head sees to."""
     return tag("button", words, type="button", class_="jupyter-button widget-button ptsa-copy", data_copy=text)
 
 
 def inline(line: Text) -> Markup:
-    """Write a short text for the inside of a line; nothing for none."""
+    """Return a short text for the inside of a line; nothing for none."""
     return tag("span", line) if line else NOTHING
 
 
 def bullets(lines: Iterable[Text], sign: str = "") -> Markup:
-    """Write a list, with a sign before each line where one is named; nothing for no lines."""
+    """Return a list, with the sign named before each line, if any; nothing for no lines."""
     items = [tag("li", icon(sign) if sign else "", tag("span", line)) for line in lines]
     return tag("ul", *items, class_="ptsa-signed" if sign else "ptsa-plain") if items else NOTHING
 
 
 def details(summary: str, body: Markup) -> Markup:
-    """Fold a part away under a sentence; nothing for no body."""
+    """Return a part folded away under a sentence; nothing for no body."""
     return tag("details", tag("summary", summary), body) if body else NOTHING
 
 

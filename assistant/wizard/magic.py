@@ -12,9 +12,9 @@ from assistant.wizard import open_doctor
 
 
 def torch_doctor(line: str = "") -> object:
-    """Show what is wrong with the cell that failed last, and what mends it; `%torch_doctor zh_CN` does so in Chinese.
+    """Return the wizard at what is wrong with the cell that failed last; `%torch_doctor zh_CN` does so in Chinese.
 
-    Where no cell has failed, the kernel's environment is looked at. Without widgets one line says what to install.
+    If no cell has failed, the kernel's environment is looked at. Without widgets, return one line on what to install.
     """
     failure = getattr(sys, "last_value", None)  # where Python keeps the exception that nobody caught
     printed = "".join(traceback.format_exception(failure)) if failure else ""

@@ -35,13 +35,16 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 
 
 def write_page(state: State) -> str:
-    """Write a setup as HTML, step by step, in the language in force."""
+    """Return a setup as a page of HTML, in the language in force, without private information.
+
+    It has the steps that are done, failed or to be repeated.
+    """
     shown = redact(state, known=private_names_here())
     steps = [
         tag(
             "section",
             html.heading(titles()[step]),
-            _result(shown, step),
+            _draw_result(shown, step),
             failure(shown, step),
             html.paragraph(with_step(step, status_word(status)), SIGNS[status.phase]),
         )
@@ -53,7 +56,8 @@ def write_page(state: State) -> str:
     return web_page(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]), "ptsa-wizard")
 
 
-def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
+def _draw_result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
+    """Return the result of a step, as the wizard shows it; nothing if it has none."""
     plan, found, report = state.plan, state.detection, state.report
     match step:
         case Step.DETECT:
@@ -74,7 +78,11 @@ def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each
 
 
 def find_file(state: State, key: str) -> tuple[str, bytes] | None:
-    """Return name and content of the file that a link of the export panel stands for; None for any other key."""
+    """Return name and content of the file that a link of the export page asks for by `key`.
+
+    They are for `PAGE` the page as it would be written now, for `PACK` a zip of all files, and for a number the file at
+    that place among them. None for any other key, before any file is written, and if the file cannot be read.
+    """
     if key == PAGE and state.exported.files:
         return PAGE, write_page(state).encode()
     if key == PACK and state.exported.files:

@@ -23,7 +23,7 @@ def join_modules(*names: str) -> str:
 
 
 def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
-    """Make a widget; how it looks is said by the stylesheet alone.
+    """Return a new widget of a kind with these traits; how it looks is said by the stylesheet alone.
 
     One layout and one style serve all of a kind: else the browser would be sent three models for each widget.
     """
@@ -47,7 +47,7 @@ def show(widget: widgets.Widget, *, visible: bool) -> None:
 
 
 def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
-    """Refuse a text that was not escaped, whatever it holds, so that nobody can forget to escape one."""
+    """Return a proposed value as text; raise `TypeError` unless it is `Markup`, so that none is forgotten."""
     if not isinstance(proposal["value"], Markup):
         raise TypeError(proposal["value"])
     return str(proposal["value"])  # what is sent to the browser knows no kinds of text
@@ -56,7 +56,7 @@ def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
 class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types
     """Shows HTML, and takes none but what `markup.tag` has written and so has escaped.
 
-    The browser takes it as it stands: `innerHTML`, unsanitised (jupyter-widgets/ipywidgets#2636).
+    The browser inserts it unchanged: `innerHTML`, unsanitised (jupyter-widgets/ipywidgets#2636).
     """
 
     _checked = traitlets.validate("value")(_only_markup)
@@ -89,7 +89,7 @@ class Foot(anywidget.AnyWidget):
     `buttons` are (name, words, whether it can be pressed). A press arrives as `{"press": name, "offer": n, "view":
     id}`; `offer` counts what was offered: a press that meant something else by now is recognised by it. `note` is HTML,
     as in a `Drawing`. A message `{"event": name, "detail": …, "view": id}` is dispatched as an event of that page's
-    document; where nobody there takes it, `{"refused": name, "detail": …}` comes back.
+    document; if nobody there takes it, `{"refused": name, "detail": …}` comes back.
     """
 
     _esm = join_modules("element.js", "hand_on.js", "foot.js")
@@ -103,9 +103,9 @@ class Foot(anywidget.AnyWidget):
     _sent_at = 0.0
 
     def send_progress(self, progress: Mapping[str, object], figures: Mapping[str, object]) -> None:
-        """Send whole percents and new texts at once, mere figures once a second: every message has its price.
+        """Send `progress` at once if it has changed, mere `figures` at most once a second, as messages cost time.
 
-        `share` is in percent, None where nobody knows it.
+        Its `share` is in whole percent, None if it is unknown.
         """
         same = {key: self.progress.get(key) for key in progress} == progress
         if not same or time.monotonic() - self._sent_at >= 1:
@@ -114,7 +114,7 @@ class Foot(anywidget.AnyWidget):
 
 
 class Chips(anywidget.AnyWidget):
-    """Small cards in a group: one is chosen (`value`), or, with `pressed`, each is a button, told by `{"press": key}`.
+    """Small cards in a group: one is chosen (`value`), or, with `pressed`, each is a button, sending `{"press": key}`.
 
     `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead. Those with the
     same "group" are folded away under that title, and one with "off" cannot be chosen.
@@ -145,7 +145,7 @@ class Details(Fold):
     _drawn: Callable[[], Markup] = staticmethod(partial(plain, ""))
 
     def draw(self, drawn: Callable[[], Markup]) -> None:
-        """Hold what a function writes, from now on."""
+        """Show, from now on, what a function returns; it is called now if this is unfolded, else once it is opened."""
         self._drawn = drawn
         if self.unfolded:
             self.value = drawn()
@@ -187,7 +187,7 @@ class LogBox(anywidget.AnyWidget):
     """A place to paste, drop or choose a log of any size, which the browser keeps until the main button is pressed.
 
     Then it is sent in pieces: `{"id": id, "piece": n, "last": bool, "name": file}` with one buffer each, of which the
-    next follows when `{"id": id, "piece": n}` has come back, with a "fault" where the log is refused. What the last
+    next follows when `{"id": id, "piece": n}` has come back, with a "fault" if the log is refused. What the last
     piece completes goes to `arrived`, which returns why it cannot be taken, "" if it can. `{"edited": true}` says that
     the box holds another text than `shown` (the fields of `session.state.Pasted`) now. While `busy` it is only read.
     """
@@ -206,6 +206,7 @@ class LogBox(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def _on_message(self, _widget: object, content: object, buffers: Sequence[bytes]) -> None:
+        """Pass on that the text was changed, or collect a piece of a log, as the browser's message says."""
         message = content if isinstance(content, dict) else {}
         if message.get("edited"):
             self._edited()
@@ -213,7 +214,10 @@ class LogBox(anywidget.AnyWidget):
             self._collect(message, bytes(buffers[0]) if buffers else b"")
 
     def _collect(self, message: dict[str, Any], piece: bytes) -> None:
-        """Keep a piece until the last one is there; only one log is under way at a time."""
+        """Keep a piece of a log and confirm it; after the last one pass the whole log on, and send back any fault.
+
+        A new log ends the one before; a piece that does not follow the last one is ignored.
+        """
         key, number = str(message.get("id")), message["piece"]
         if number == 0:
             self._pieces = {key: []}

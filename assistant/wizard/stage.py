@@ -20,7 +20,7 @@ class Stage(Enum):
 
 
 def find_stage(state: State) -> Stage:
-    """Return what the setup's page shows."""
+    """Return which view the setup's page shows; a plan whose packages could not be resolved still counts as ready."""
     if state.running in {Task.INSTALL, Task.VERIFY}:
         return Stage.WORKING
     if failed_step(state) and not is_unresolved(state):
@@ -31,13 +31,13 @@ def find_stage(state: State) -> Stage:
 
 
 def failed_step(state: State) -> Step | None:
-    """Return the step that failed and that the setup cannot go on without."""
+    """Return the first that failed of detecting, planning, installing and verifying; None if none of them did."""
     steps = (Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY)
     return next((step for step in steps if state.status(step).phase is Phase.FAILED), None)
 
 
 def has_no_plan(state: State) -> bool:
-    """Return whether there is no plan for what is asked for, so that something else must be asked for."""
+    """Return whether planning failed, so that no setup is possible unless something else is chosen."""
     return failed_step(state) is Step.PLAN
 
 
@@ -53,5 +53,5 @@ def is_cancelled(state: State) -> bool:
 
 
 def task_to_repeat(state: State) -> Task:
-    """Return the task to try again after a step failed; packages are resolved before they are installed."""
+    """Return the task of the step that failed: resolving, if installing could not begin; detecting, if none failed."""
     return Task.PREPARE if is_unresolved(state) else Task((failed_step(state) or Step.DETECT).value)

@@ -61,7 +61,7 @@ def case_of(name: str, request: Request) -> PlanInputs:
     if name in recorded_machines() or not Path(name).exists():
         return PlanInputs(detect(find_host(name)).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
-    return PlanInputs(brief, load_catalog(), brief.asked(request))
+    return PlanInputs(brief, load_catalog(), brief.joined_request(request))
 
 
 def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
@@ -70,7 +70,7 @@ def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
     for number, line in enumerate(read_text(name).split("\n"), start=1):
         if line.strip():
             one = from_json(line, Listed, say("Line {number}", number=number))
-            cases.append((one.name or f"PC {number}", PlanInputs(one, load_catalog(), one.asked(request))))
+            cases.append((one.name or f"PC {number}", PlanInputs(one, load_catalog(), one.joined_request(request))))
     return cases
 
 

@@ -133,7 +133,7 @@ def test_a_table_is_read_when_it_is_asked_for():
     """Whoever asks for the releases of torch waits for no other file."""
     code = (
         "import assistant.catalog as c; c.load_catalog().releases; from assistant.catalog import tables; "
-        "print(tables._tables_of.cache_info().currsize)"
+        "print(tables._read_data_file.cache_info().currsize)"
     )
     read = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert int(read) == len({"torch"})

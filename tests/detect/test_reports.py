@@ -6,7 +6,7 @@ import pytest
 
 from assistant.detect import read_report
 from assistant.model.errors import BadInput
-from assistant.parsers.mentioned import mentioned
+from assistant.parsers.mentioned import read_mentioned
 from assistant.session.doctor import machine_findings
 
 DUMP = """Collecting environment information...
@@ -244,7 +244,7 @@ def test_hostile_names_lose_their_control_characters():
 )
 def test_a_log_mentions_its_python(text, python):
     """Logs and reports name Python in the same manners; a line that speaks of what is wanted does not count."""
-    assert mentioned(text).python == python
+    assert read_mentioned(text).python == python
 
 
 @pytest.mark.parametrize(
@@ -258,4 +258,4 @@ def test_a_log_mentions_its_python(text, python):
 )
 def test_a_home_folder_tells_macos(text, system):
     """Names have dots and dashes in companies and schools; an address on the web is no folder."""
-    assert mentioned(text).os == system
+    assert read_mentioned(text).os == system

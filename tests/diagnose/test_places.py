@@ -8,7 +8,7 @@ from assistant.diagnose import read_log
 from assistant.i18n import render
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.session.diagnosis import find_causes_and_lines, machine_of_log, causes_for_log_python, explain_unknown
+from assistant.session.diagnosis import causes_for_log_python, explain_unknown, find_causes_and_lines, machine_of_log
 
 FAULT = (
     "Memory access fault by GPU node-1 (Agent handle: 0x1) on address 0x7f1e2c5a6000.\namdgpu: MES failed to respond"

@@ -16,11 +16,12 @@ from loopback import LoopbackIndex
 from runners import InlineRunner
 
 from assistant.host.live import LiveHost
-from assistant.install import Site, Sources
+from assistant.install import ChangeRequest, Site, Sources
+from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
-from assistant.session.environments import is_mendable, survey_environments
+from assistant.session.environments import is_mendable, mending_change, survey_environments
 from assistant.session.session import Session
 from assistant.session.state import Detected, Page, Phase, State, Task
 from assistant.session.survey import EnvironmentSummary, Light
@@ -309,6 +310,13 @@ def test_a_broken_environment_is_mended_and_undone(broken: Broken) -> None:
     assert found == {*KEYS} - {"package-installed-twice"}  # it is in no list of versions: the old one alone is back
     assert broken.known.torch == "2.1.0"
     assert {move.name for move in broken.known.undo.moves} >= {"numpy", "typing-extensions"}  # undoing can be undone
+
+
+def test_constraints_that_are_deleted_meanwhile_are_no_failure_of_a_repair(home: Path) -> None:
+    """The file itself says how to be rid of it, and somebody may do so while a repair is worked out."""
+    site = Site.read(pretend(home / "project" / "env", "torch==2.13.0"), LiveHost())
+    replaced = Finding(key="build-replaced", severity=Severity.ERROR, text="torch was replaced")
+    assert mending_change(site, [replaced], HERE) == ChangeRequest()
 
 
 @pytest.mark.process

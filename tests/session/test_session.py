@@ -119,6 +119,6 @@ def test_colours_do_not_reach_the_log(tmp_path: Path) -> None:
     """A child that was made to believe in a terminal leaves plain words, in the state and in the file."""
     store = Store(tmp_path)
     coloured = LogLine(step=Step.INSTALL, text="\x1b[32m+\x1b[39m torch")
-    assert store.logged(coloured) == LogLine(step=Step.INSTALL, text="+ torch")
+    assert store.log_event(coloured) == LogLine(step=Step.INSTALL, text="+ torch")
     assert store.log.read_text(encoding="utf-8") == "+ torch\n"
     assert Session(NoHost(), InlineRunner(), store).state.log_file == str(store.log)

@@ -11,6 +11,7 @@ from runners import InlineRunner
 
 import torch_setup_assistant
 from assistant.host.live import LiveHost
+from assistant.install import EnvironmentFolder
 from assistant.model.finding import Diagnosis, Interpreter, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan
@@ -38,8 +39,7 @@ def make_environment(folder: Path) -> Path:
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     python.parent.mkdir(parents=True)
     python.write_text("")
-    (folder / "lib" / "python3.12").mkdir(parents=True)
-    (folder / "pyvenv.cfg").write_text("")
+    (folder / "pyvenv.cfg").write_text("version = 3.12.4\n")
     return python
 
 
@@ -118,6 +118,32 @@ def test_what_a_cell_printed_does_not_say_which_environment_is_changed(tmp_path:
     assert all_fixes(state)["cause#1"].environment.path == str(tmp_path / "env")
     assert fix_folder(all_fixes(state)["cause#2"], state) == str(tmp_path / "env")
     assert all_fixes(replace(state, installed=None))["cause#1"].environment is None
+
+
+def test_condas_python_may_lie_in_the_environments_own_folder(tmp_path: Path) -> None:
+    """It does so on Windows: the environment that a log's Python names is that folder, not the one above."""
+    own, folder = make_environment(tmp_path / "own"), tmp_path / "envs" / "course"
+    make_environment(folder)
+    (folder / "conda-meta").mkdir()
+    python = folder / "python.exe"
+    python.write_text("")
+    state = answered(own, source=Source(interpreter=Interpreter(path=str(python))))
+    fixes = all_fixes(replace(state, failed_cell=False))
+    assert fixes["cause#1"].environment == Environment(path=str(folder), python=str(python))
+    assert EnvironmentFolder.at(str(python)).path == folder
+
+
+@pytest.mark.parametrize("file", ["pyvenv.cfg", "conda-meta/python-3.12.4-h99e199e_1.json"])
+def test_the_python_of_an_environment_is_what_its_own_files_say(tmp_path: Path, file: str) -> None:
+    """Folders named after it are there on Linux and macOS only."""
+    state = answered(make_environment(tmp_path / "env"))
+    fix = all_fixes(state)["cause#2"]
+    (tmp_path / "env" / "pyvenv.cfg").write_text("version = 3.11.2\n")
+    assert fix_folder(fix, state) == ""
+    (tmp_path / "env" / "pyvenv.cfg").write_text("")
+    (tmp_path / "env" / "conda-meta").mkdir()
+    (tmp_path / "env" / file).write_text("version = 3.12.4\n")
+    assert fix_folder(fix, state) == str(tmp_path / "env")
 
 
 def test_the_assistants_own_environment_is_not_changed(tmp_path: Path) -> None:

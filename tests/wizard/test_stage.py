@@ -40,7 +40,7 @@ from assistant.session.state import (
     Verified,
 )
 from assistant.wizard.head import OpenNotebook
-from assistant.wizard.panels.base import working
+from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.install import draw_failed, draw_restart
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details
@@ -180,15 +180,15 @@ def test_a_stale_installation_is_offered_again() -> None:
 
 def test_while_something_runs_only_cancel_is_offered() -> None:
     """The main button waits, and a press on it does nothing."""
-    offered = working(reduce(State(), Begin(task=Task.DETECT)))
+    offered = busy_footer(reduce(State(), Begin(task=Task.DETECT)))
     assert (offered.cancel, offered.able, offered.actions) == (True, False, ())
 
 
 def test_a_question_of_a_running_task_is_answered_by_the_main_button() -> None:
     """Yes goes on, Cancel takes back; the question is gone with the answer."""
     state = reduce(reduce(State(), Begin(task=Task.DETECT)), Asked(question="Keep it?"))
-    assert working(state).cancel
-    assert working(state).actions == (Answer(yes=True),)
+    assert busy_footer(state).cancel
+    assert busy_footer(state).actions == (Answer(yes=True),)
     assert str(reduce(state, Answer(yes=True)).question) == ""
 
 

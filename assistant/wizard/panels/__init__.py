@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.session.state import Page
 from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.base import PageView, failure, log_view, working
+from assistant.wizard.panels.base import PageView, busy_footer, failure, log_view
 from assistant.wizard.panels.choice import draw_machine, draw_why, plan_headline
 from assistant.wizard.panels.diagnose import WrongPage
 from assistant.wizard.panels.environments import EnvironmentsPage

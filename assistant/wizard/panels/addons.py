@@ -20,8 +20,8 @@ PLACES = (Page.SETUP, Page.WRONG)  # the pages that have room for add-ons
 class AddonPart(Part):
     """What one add-on shows on a page; an entry point of `assistant.pages` names a class derived from this one.
 
-    `page` is where it stands, one of `PLACES`. `parts` are its widgets, from top to bottom. They stand below a fold
-    where `title` gives one its words, and what costs time is then made by `fill`, when the fold is opened for the first
+    `page` is where it is shown, one of `PLACES`. `parts` are its widgets, from top to bottom. They are below a fold
+    if `title` gives one its words, and what costs time is then made by `fill`, when the fold is opened for the first
     time.
     """
 
@@ -38,14 +38,14 @@ class AddonPart(Part):
         return ""
 
     def fill(self) -> None:
-        """Make what is shown once the fold is open."""
+        """Make what the fold shows, if that is still to be made: it is called whenever the fold is opened or closed."""
 
     def adopt(self, other: AddonPart) -> None:
         """Take over what was typed into a part in another language, which this one replaces."""
 
 
 class AddonParts:
-    """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` where it has one."""
+    """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` if it has one."""
 
     def __init__(self, session: Session, page: Page) -> None:
         self.note = make(Drawing)
@@ -70,14 +70,14 @@ class AddonParts:
 
     @property
     def parts(self) -> tuple[widgets.Widget, ...]:
-        """List the widgets of all add-ons, each below its fold where it has one."""
+        """The widgets of all add-ons, each below its fold if it has one; last, a note on those that lack something."""
         rows = [
             (*((self.folds[name],) if name in self.folds else ()), *part.parts) for name, part in self.shown.items()
         ]
         return (*(widget for row in rows for widget in row), *((self.note,) if self.note.value else ()))
 
     def update(self, state: State) -> None:
-        """Show a state; the part of an add-on that is at work is unfolded."""
+        """Show a state in the parts of all add-ons, and open the fold of an add-on whose task is running."""
         for name, part in self.shown.items():
             with part.quiet():
                 part.follow(state)

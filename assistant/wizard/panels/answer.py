@@ -23,7 +23,11 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 
 def draw_causes(state: State) -> Markup:
-    """Show what was mended, the cause with its first fix, what else is wrong, or what was looked at and found well."""
+    """Return how applied fixes ended, the likeliest cause with its first fix, up to two others, and other problems.
+
+    Without a cause it is what failed here, that no known problem matches, or what was found well; if the text was
+    changed since it was examined, that a press examines it.
+    """
     causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
@@ -59,7 +63,7 @@ def draw_causes(state: State) -> Markup:
 
 
 def _draw_own(state: State) -> Markup:
-    """Say of a notebook that runs in the assistant's own environment what its user can do."""
+    """Return the advice to make another environment if a failed cell ran in the assistant's own; else nothing."""
     made = state.environment
     if not (made and state.failed_cell and is_own_environment(made.path)):
         return html.NOTHING
@@ -69,7 +73,10 @@ def _draw_own(state: State) -> Markup:
 
 
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
-    """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
+    """Return the likeliest cause: machine and program, where it shows, why it is so, and the first fix.
+
+    How sure that is, and the report to copy, come below it.
+    """
     place = state.diagnosed.places[0] if state.diagnosed.places else None
     shown = help_for_first_cause(state)
     seen = html.NOTHING
@@ -93,7 +100,7 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
 
 
 def _draw_place(place: Place) -> Markup:
-    """Show the line of the log with its neighbours, by their numbers."""
+    """Return the line of the log, marked, with its neighbours and their numbers; nothing if none were kept."""
     width = len(str(place.lines[-1][0])) if place.lines else 1
     lines = [
         tag("mark" if number == place.line else "span", f"{number:>{width}}  {visible(text)}") + "\n"
@@ -103,7 +110,7 @@ def _draw_place(place: Place) -> Markup:
 
 
 def _draw_evidence(cause: Diagnosis) -> Markup:
-    """Fold away how sure the answer is, on what it rests, and who says so."""
+    """Return a fold with how sure the answer is, on what it rests, and links to its sources."""
     text = (
         say("Lines like these are typical of this cause.")
         if cause.sure
@@ -116,7 +123,7 @@ def _draw_evidence(cause: Diagnosis) -> Markup:
 
 
 def _draw_report(state: State) -> Markup:
-    """Offer the report to copy, and show what it holds."""
+    """Return a button that copies the report, and a fold that shows it; nothing if there is none."""
     report = state.diagnosed.markdown
     if not report:
         return html.NOTHING
@@ -125,7 +132,7 @@ def _draw_report(state: State) -> Markup:
 
 
 def _draw_others(causes: Iterable[Diagnosis], state: State) -> Markup:
-    """Fold away less likely causes, each with all that helps."""
+    """Return a fold with these causes, each with all of its fixes; nothing if there are none."""
     found = list(causes)
     text = ngettext("Another possible cause ({count})", "Other possible causes ({count})", len(found))
     drawn = [
@@ -141,7 +148,7 @@ def _draw_others(causes: Iterable[Diagnosis], state: State) -> Markup:
 
 
 def _draw_unknown(state: State) -> Markup:
-    """Say that no known problem matches this log, what it tells, what to find out, and a report to hand on."""
+    """Return a note that no known problem matches this log, with its symptoms, findings, a question and the report."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
     symptoms = (
@@ -158,7 +165,7 @@ def _draw_unknown(state: State) -> Markup:
 
 
 def _draw_failures(state: State) -> Markup:
-    """Show what failed here, where nothing was given."""
+    """Return the messages of failed steps, and the checks that went wrong; nothing if a log was given."""
     if state.pasted.text:
         return html.NOTHING
     steps = (step for step in Step if step is not Step.DIAGNOSE and state.status(step).phase is Phase.FAILED)
@@ -173,7 +180,7 @@ def _draw_failures(state: State) -> Markup:
 
 
 def _draw_all_well(state: State) -> Markup:
-    """Say what was looked at and found well, and no more than that."""
+    """Return a list of what was looked at and found well, or that nothing has been checked yet."""
     seen = [
         say("the hardware and the drivers") if state.detection else "",
         say("which PyTorch fits the hardware") if state.plan else "",
@@ -189,7 +196,7 @@ def _draw_all_well(state: State) -> Markup:
 
 
 def _draw_tried(state: State) -> Markup:
-    """Say how the fixes that were applied ended."""
+    """Return how each fix that was applied ended; for a failed cell also that its kernel has to be restarted."""
     words = {
         Outcome.FIXED: (Severity.OK, say("Mended, and its check passed: {way}")),
         Outcome.NOT_FIXED: (Severity.WARNING, say("Applied, but the problem remains: {way}")),
@@ -207,7 +214,12 @@ def folder_name(path: str) -> str:
 
 
 def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
-    """Write a fix: its sentence, what to set and to type, and an application's start line."""
+    """Return a fix: its sentence, its plan's title, what to set and to type, and how to start an application.
+
+    `name` is its key in `all_fixes`, such as "oom#1". Commands name the log's interpreter if the fix is for its
+    cause and the log names one or is of another computer, else for this setup's. If it can be applied here, the exact
+    commands are folded away below. Of several applications none is shown, unless the log names its program.
+    """
     source, made = state.diagnosed.source, state.environment
     of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnosed.diagnoses}
     python = Interpreter(python=quote(made.python if made else "python"))  # this setup's, unless the log names one
@@ -230,7 +242,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
             plan,
             *(
                 (html.NOTHING if one is shell else html.paragraph(f"{one.value}:")) + html.copyable("\n".join(lines))
-                for one, lines in (settings(fix.env, shell) if fix.env else ())  # where it may be one of two shells
+                for one, lines in (settings(fix.env, shell) if fix.env else ())  # named, as it may be one of two shells
             ),
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
             *(_draw_launch(launch, source.arguments) for launch in launches),
@@ -240,7 +252,10 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
 
 
 def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:
-    """Show how an application was started and how it is to be started, with words for what changes."""
+    """Return the line to start an application with, below its `arguments` till now, those to take out struck through.
+
+    If no such line is known, return what to take out and what to add.
+    """
     where = ", ".join(filter(None, (launch.app, launch.file)))
     rows = []
     if arguments and launch.line:

@@ -34,7 +34,7 @@ class Part:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Follow a state within this block: values that it sets do not come back as actions of the user."""
+        """Within this block, dispatch no action for values that change: they come from a state, not from the user."""
         self._quiet = True
         try:
             yield
@@ -42,7 +42,7 @@ class Part:
             self._quiet = False
 
     def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
-        """Post an action when the user changes a control."""
+        """Dispatch the `action` that a control's new value makes, whenever the user changes it."""
 
         def changed(change: dict[str, Any]) -> None:
             if not self._quiet:
@@ -52,9 +52,9 @@ class Part:
 
 
 class PageView(Part):
-    """One page below the head: made once for a language, then only told what has changed.
+    """One page below the head: made once for a language, then brought up to date by `follow`.
 
-    `parts` stand in the middle from top to bottom; they may change with the state.
+    `parts` are in the middle from top to bottom; they may change with the state.
     """
 
     parts: tuple[widgets.Widget, ...] = ()
@@ -92,8 +92,8 @@ def close_all(widget: widgets.Widget) -> None:
     widget.close()
 
 
-def working(state: State) -> Footer:
-    """Return the footer while something runs: its question, or that it can be cancelled."""
+def busy_footer(state: State) -> Footer:
+    """Return the footer while a task runs: Yes and Cancel if it asks a question, else Cancel, until it stops."""
     if state.question and not state.stopping:
         note = say("Press Yes to go on, or Cancel to roll everything back.")
         return Footer(label=say("Yes"), actions=(Answer(yes=True),), note=note, cancel=True)
@@ -101,7 +101,7 @@ def working(state: State) -> Footer:
 
 
 def failure(state: State, of: Step | StepStatus) -> Markup:
-    """Write the sentence and the next step of a step or a task that failed, or the question of a running one."""
+    """Return the message and hint of a failed step or status, or the question of a running one; else nothing."""
     status = state.status(of) if isinstance(of, Step) else of
     if state.question and status.phase is Phase.RUNNING:
         return html.note(Severity.WARNING, state.question)
@@ -112,7 +112,7 @@ def failure(state: State, of: Step | StepStatus) -> Markup:
 
 
 def log_view(lines: Iterable[Text], file: str = "") -> Markup:
-    """Show the last lines of a running job, the newest in sight, and name the file that holds all of them."""
+    """Return these lines of a log, and that `file` holds all of them; nothing without lines."""
     text = "\n".join(map(render, lines))
     if not text:
         return html.NOTHING

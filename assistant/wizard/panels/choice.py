@@ -23,7 +23,7 @@ def machine_options() -> list[tuple[str, str]]:
 
 
 def draw_machine_line(machine: Machine) -> Markup:
-    """Name the graphics cards, the system and the memory in one line."""
+    """Return in one line the different GPUs, or that none was found, and the system and the memory, if known."""
     cards = [gpu.label + (f" ({gpu.vram_gb:g} GB)" if gpu.vram_gb else "") for gpu in dict.fromkeys(machine.gpus)]
     memory = say("{size:g} GB of RAM", size=machine.memory_gb) if machine.memory_gb else ""
     words = [machine.os_version or machine.os or "", memory]
@@ -32,7 +32,7 @@ def draw_machine_line(machine: Machine) -> Markup:
 
 
 def draw_machine(state: State) -> Markup:
-    """Show every fact, and where each comes from."""
+    """Return every known fact, its source, and which were set by hand; nothing before detection."""
     if state.detection is None:
         return html.NOTHING
     machine = state.detection.machine
@@ -51,15 +51,15 @@ def draw_machine(state: State) -> Markup:
 
 
 def plan_headline(plan: Plan, machine: Machine) -> str:
-    """Say which PyTorch is for what, in a few words."""
+    """Return which PyTorch is for which card, or for the processor, in a few words."""
     card = card_name(machine, plan.backend)
     if not card:
         return say("PyTorch {torch} for your processor", torch=plan.torch)
     return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card)
 
 
-def draw_promise(state: State, plan: Plan) -> Text:
-    """Say on what it will compute, how much it downloads and how much of the disk it takes."""
+def plan_promise(state: State, plan: Plan) -> Text:
+    """Return sentences on what a plan computes on, and on its download and disk space, or that it is installed."""
     through = {
         Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
         Backend.ROCM: say("It will compute on the GPU, through AMD's ROCm."),
@@ -72,7 +72,7 @@ def draw_promise(state: State, plan: Plan) -> Text:
 
 
 def _space_texts(state: State, plan: Plan) -> list[Text]:
-    """Say what has to be downloaded and what the disk needs: exactly once the packages are resolved."""
+    """Return what has to be downloaded, exactly once the packages are resolved, and the disk; or that all is there."""
     if state.preview and state.preview.ready:
         return [say("It is installed here already.")]
     if state.preview and state.preview.site and not state.preview.resolution.changes(state.preview.site.versions):
@@ -95,7 +95,11 @@ def format_megabytes(megabytes: float) -> str:
 
 
 def draw_ready_to_install(state: State) -> Markup:
-    """Show the choice as a heading with its sentence, and what should be known before; while there is none, say so."""
+    """Return the machine, the plan as a heading with its sentence, and what should be known before installing.
+
+    That is a failed resolution, the project, the plan's warnings, and findings from a warning on. Without a plan it is
+    that the machine is being looked at.
+    """
     plan, found = state.plan, state.detection
     if plan is None or found is None:
         return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
@@ -106,7 +110,7 @@ def draw_ready_to_install(state: State) -> Markup:
         [
             draw_machine_line(found.machine),
             html.heading(plan_headline(plan, found.machine)),
-            tag("p", draw_promise(state, plan), class_="ptsa-promise"),
+            tag("p", plan_promise(state, plan), class_="ptsa-promise"),
             failure(state, Step.INSTALL),
             draw_project(project, state.choices.request.project) if project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
@@ -120,7 +124,7 @@ def draw_ready_to_install(state: State) -> Markup:
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
-    """Return the reasons for a plan, what it brings, the alternatives and the machine."""
+    """Return the reasons for a plan, what it installs, the alternatives and the machine."""
     return joined(
         [
             html.bullets(plan.reasons, "next"),
@@ -132,7 +136,7 @@ def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
 
 
 def _draw_others(planning: Planning, chosen: Plan) -> Markup:
-    """List what could be had instead, then what cannot, each with its reason and what would help."""
+    """Return the other plans with the first reason of each, then what was rejected, why, and what would help."""
     others = [(plan_title(plan), next(iter(plan.reasons), "")) for plan in planning.plans if plan != chosen]
     against = [(rejected_name(row), row.why, row.would_help) for row in planning.rejected]
     possible = html.table(others, (say("Also possible"), say("Why")))
@@ -141,7 +145,7 @@ def _draw_others(planning: Planning, chosen: Plan) -> Markup:
 
 
 def draw_project(project: ProjectSummary, name: str) -> Markup:
-    """Show what was read of the project called `name`, what was left out, and the command that takes options for it."""
+    """Return what was read of the project called `name`, what was left out, and the command whose options add it."""
     lines = project.lines
     options = (str(line.params["option"]) for line in lines if isinstance(line, Message) and "option" in line.params)
     command = f"assistant setup -r {quote(name)}"

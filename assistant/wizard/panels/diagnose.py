@@ -29,7 +29,10 @@ LABEL = 100  # chosen: characters of a fix that a small card shows
 
 
 def make_footer(state: State) -> Footer:
-    """Offer to mend what was found, or to look for the cause of what is in the box."""
+    """Return the footer: to apply the best fix, or, if there is none, to look for the cause of what is in the box.
+
+    The latter cannot be pressed while it is blocked, with the reason as its note. Beside either is the way back.
+    """
     reasons = blockers(replace(state, running=None), Task.DIAGNOSE)
     back = (Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),)
     name = "" if state.edited else best_fix_name(state)
@@ -37,14 +40,17 @@ def make_footer(state: State) -> Footer:
         fix = all_fixes(state)[name].remedy
         instead = fix.plan if fix.plan and not fix.mends else None
         label = say("Change to {backend}", backend=instead.backend.title) if instead else say("Mend it")
-        return Footer(label=label, actions=apply_actions(name, state), note=does(name, state), others=back)
+        return Footer(label=label, actions=apply_actions(name, state), note=describe_fix(name, state), others=back)
     note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
     return Footer(label=say("Find the cause"), actions=actions, able=not reasons, note=note, others=back)
 
 
 def apply_actions(name: str, state: State) -> tuple[Action, ...]:
-    """Return the actions that apply a fix; a plan is made on the setup's page, for the log's environment if it fits."""
+    """Return the actions that apply a fix, () if none of this name is offered.
+
+    A plan is made on the setup's page, for the log's environment if it fits.
+    """
     fix = all_fixes(state).get(name)
     if fix is None or not fix.offered:
         return ()
@@ -55,8 +61,8 @@ def apply_actions(name: str, state: State) -> tuple[Action, ...]:
     return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
-def does(way: str, state: State) -> Text:
-    """Return a sentence on what applying a fix does."""
+def describe_fix(way: str, state: State) -> Text:
+    """Return a sentence on what applying the fix with the key `way` does."""
     fix = all_fixes(state)[way]
     if fix.remedy.plan:
         folder = fix_folder(fix, state)
@@ -74,14 +80,14 @@ def does(way: str, state: State) -> Text:
     )
 
 
-def label_of(fix: Remedy) -> str:
-    """Return a short label for a fix's button."""
+def fix_label(fix: Remedy) -> str:
+    """Return a fix's sentence for its button, cut to `LABEL` characters."""
     text = visible(render(fix.text))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 
 class WrongPage(PageView):
-    """A place to give a log, what is wrong and how it is mended, and further folds; all of it rests on the state."""
+    """A place to give a log, what is wrong, the fixes, and folds of add-ons; all of it follows from the state."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -99,14 +105,14 @@ class WrongPage(PageView):
         return LogBox(*_box_callbacks(self.session))
 
     def adopt(self, other: PageView) -> None:
-        """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
+        """Take over the box of a page that this one replaces, as only the browser knows its text, and open folds."""
         if isinstance(other, WrongPage):
             self.box, other.lent = other.box, True
             self.addons.adopt(other.addons)
             self.fold.unfolded = other.fold.unfolded
 
     def follow(self, state: State) -> None:
-        """Show the log as the state has it, what it means, and what add-ons have found."""
+        """Show the log as the state has it, its causes, the fixes, the output of applying one, and the add-ons."""
         self.head.value = html.heading(say("Is anything wrong?"))
         self.answer.value = draw_causes(state)
         with self.box.hold_sync():
@@ -123,11 +129,12 @@ class WrongPage(PageView):
         self.parts = (self.head, *first, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:
-        """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
+        """Show the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
         found = help_for_first_cause(state).others
         buttons = [name for name, fix in found.items() if fix.offered]
         options = [
-            {"key": name, "title": label_of(found[name].remedy), "lead": render(does(name, state))} for name in buttons
+            {"key": name, "title": fix_label(found[name].remedy), "lead": render(describe_fix(name, state))}
+            for name in buttons
         ]
         if self.others.options != options:
             self.others.options = options
@@ -143,11 +150,11 @@ class WrongPage(PageView):
             self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
-        """Offer what `footer_of` says."""
+        """Return the footer of `make_footer`."""
         return make_footer(state)
 
     def close(self) -> None:
-        """Free every model."""
+        """Free every model, but that of a box which another page has taken over."""
         drawn = (self.head, self.answer, self.more, self.lines)
         box = () if self.lent else (self.box,)
         for widget in (*drawn, *box, self.fold, self.others, self.ways, self.addons):
@@ -155,13 +162,14 @@ class WrongPage(PageView):
 
 
 def _box_callbacks(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:
-    """Return what the box calls: when another text is in it, and when one has arrived."""
+    """Return the functions that the box calls when its text was changed, and with a whole log that has arrived."""
 
     def edited() -> None:
         if not session.state.edited:
             session.dispatch(Edited())
 
     def arrived(data: bytes, name: str) -> str:
+        """Store a log and dispatch it; return "", or why it cannot be taken."""
         try:
             session.dispatch(Paste(log=store_log(data, name)))
         except AssistantError as error:

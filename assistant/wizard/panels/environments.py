@@ -23,7 +23,7 @@ from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, m
 
 
 def draw_lead(state: State) -> Markup:
-    """Write the heading, how the last task ended, and what the last change reported."""
+    """Return heading, a task's failure, notes on the search, and what a check of the chosen environment found."""
     survey, phase = state.environments.survey, state.environments.status.phase
     waits = state.running is not None and not state.running.is_about_environments
     lead = say("The list comes when the work below is done.") if waits else say("Looking for environments …")
@@ -43,7 +43,7 @@ def draw_lead(state: State) -> Markup:
 
 
 def draw_checked(summary: EnvironmentSummary) -> Markup:
-    """Tell what a check found: that all is well, or each problem with its fixes."""
+    """Return what a check found: each problem with its fixes, or a note that all is well, and the size on disk."""
     size = say("{size} MB on disk.", size=summary.size // 10**6) if summary.size else ""
     if summary.findings:
         title = tag("p", tag("strong", summary.name), f": {size}" if size else "")
@@ -53,7 +53,7 @@ def draw_checked(summary: EnvironmentSummary) -> Markup:
 
 
 def draw_repair(state: State, repair: Repair) -> Markup:
-    """Show what would change, what that mends and what it leaves as it is."""
+    """Return which packages would change or are changing, which problems that solves, and which remain."""
     running = state.running is Task.REPAIR
     summary = state.survey.summary_at(repair.path)
     name = summary.name if summary else Path(repair.path).name
@@ -72,7 +72,7 @@ def draw_repair(state: State, repair: Repair) -> Markup:
 
 
 def search_caption(survey: Survey) -> str:
-    """Say where was looked, and whether that was everywhere."""
+    """Return what was searched for, and that there are more folders if the search was cut short."""
     where = say(
         "Searched for: Jupyter kernels, virtual environments, conda, uv, "
         "Stability Matrix, ComfyUI, InvokeAI and others."
@@ -82,7 +82,7 @@ def search_caption(survey: Survey) -> str:
 
 
 def make_row(summary: EnvironmentSummary) -> dict[str, object]:
-    """Put what is known of an environment into words for its row."""
+    """Return the row of an environment, as `EnvironmentRows` takes it, with buttons for what can be done with it."""
     buttons = [("check", say("Check"))] if not (summary.own or summary.unread) else []
     buttons += [("mend", say("Mend …"))] if is_mendable(summary) else []
     buttons += [("undo", say("Undo"))] if summary.undo and not summary.others else []
@@ -124,7 +124,7 @@ class EnvironmentsPage(PageView):
         self.parts = self._list
 
     def follow(self, state: State) -> None:
-        """Show the list, or the change that is offered or under way."""
+        """Show the list or, in its place, the change that is offered or under way."""
         survey, repair = state.survey, state.environments.repair
         self.parts = self._change if repair else self._list
         self.lead.value = draw_lead(state)
@@ -137,7 +137,11 @@ class EnvironmentsPage(PageView):
             self.rows.held = state.held
 
     def footer(self, state: State) -> Footer:
-        """Offer the change that is shown, the removal that was asked for, else another setup."""
+        """Return the footer: to make the change that is shown, to remove what was asked for, else to set up another.
+
+        Beside the latter is another search, and if the chosen environment's last change can be undone, that, and
+        deleting what is stored for it.
+        """
         summary = state.survey.summary_at(state.environments.picked)
         if state.environments.repair:
             size = megabytes(state.environments.repair.difference.download)
@@ -173,6 +177,10 @@ class EnvironmentsPage(PageView):
             self._do(LookIn(folder=folder), Begin(task=Task.SURVEY))
 
     def _on_rows(self, _widget: object, content: object, _buffers: object) -> None:
+        """Do what a row's button asks: open a notebook, or pick the environment and begin a task on it.
+
+        A press of Remove only asks for confirmation. A notebook that the browser refused to open is written.
+        """
         message = content if isinstance(content, dict) else {}
         path, press = str(message.get("path", "")), message.get("press")
         if message.get("refused") == OPEN_NOTEBOOK:
@@ -190,7 +198,7 @@ class EnvironmentsPage(PageView):
         self._do(Pick(path=path), *begun)
 
     def _write_notebook(self, detail: object) -> None:
-        """Write the notebook beside this one, where nobody can open it, and say where it is."""
+        """Write a first notebook for the environment at `detail`'s path into this folder; show where, or why not."""
         path = str(detail.get("path", "")) if isinstance(detail, dict) else ""
         summary = self.session.state.survey.summary_at(path)
         if summary is None or not summary.kernels:

@@ -54,7 +54,7 @@ class ExportPage(PageView):
         self.parts = self._before
 
     def follow(self, state: State) -> None:
-        """Show the files, and the choices."""
+        """Show the choices and, once they are written, the files."""
         lead = say("As files: for you, for a colleague, for your project, for a bug report.")
         self.lead.value = html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
         self.parts = self._after if state.exported.files else self._before
@@ -65,7 +65,7 @@ class ExportPage(PageView):
         self.folder.value, self.formats.value = state.choices.folder, list(state.choices.formats)
 
     def footer(self, state: State) -> Footer:
-        """Offer to write the files."""
+        """Return the footer: to write the files, also again, to show their folder if JupyterLab can, or to go back."""
         written = _common_folder(state)
         reached = written and Path(written).is_relative_to(current_folder())
         show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
@@ -96,7 +96,7 @@ class Download(Record, frozen=True):
 
 
 def zip_files(paths: Iterable[str]) -> bytes:
-    """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
+    """Return files in one zip, named by their paths below their common folder; those not readable are left out."""
     files = [file for file in read_files(paths) if not file.fault]
     root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
     written = io.BytesIO()
@@ -107,7 +107,7 @@ def zip_files(paths: Iterable[str]) -> bytes:
 
 
 def read_files(paths: Iterable[str]) -> Iterator[Download]:
-    """Read each file that was exported; one that is gone is named with the reason."""
+    """Yield each file with its content; one that cannot be read has the reason as its `fault`."""
     for path in map(Path, paths):
         try:
             yield Download(name=path.name, path=str(path), content=path.read_bytes())
@@ -116,7 +116,7 @@ def read_files(paths: Iterable[str]) -> Iterator[Download]:
 
 
 def _default_folder(state: State) -> str:
-    """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
+    """Return the default folder to write to: "ENVIRONMENT-configuration", beside the notebook."""
     name = Path(state.environment.path).name if state.environment else "pytorch"
     return str(current_folder() / f"{name}-configuration")
 
@@ -127,7 +127,7 @@ def _common_folder(state: State) -> str:
 
 
 def draw_written(state: State) -> Markup:
-    """Say where the files are once they are written, and offer all of them in one to download."""
+    """Return where the files are, with a link to all of them in one zip; nothing before they are written."""
     if not state.exported.files:
         return html.NOTHING
     pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one zip."))
@@ -135,16 +135,19 @@ def draw_written(state: State) -> Markup:
 
 
 def draw_files(state: State) -> Markup:
-    """Show each file that was written, and the whole setup as a page."""
+    """Return a list of the files that were written, each to download, and of the whole setup as a page."""
     folder = _common_folder(state)
-    files = [_file(file, str(key), folder) for key, file in enumerate(read_files(state.exported.files))]
+    files = [_draw_file(file, str(key), folder) for key, file in enumerate(read_files(state.exported.files))]
     whole = Download(name=PAGE, path=PAGE, content=b"")
-    files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
+    files.append(_draw_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
     return tag("ul", *files, class_="ptsa-files")
 
 
-def _file(file: Download, key: str, folder: str, lead: str = "") -> Markup:
-    """Offer a file to be downloaded, by its place in the folder, and one that is not large to be read."""
+def _draw_file(file: Download, key: str, folder: str, lead: str = "") -> Markup:
+    """Return a link to a file, by its path in `folder`, and a fold to read it if it is text and not large.
+
+    `lead` is a sentence between them. For a file that could not be read, return the reason.
+    """
     if file.fault:
         return tag("li", html.icon("error"), f"{file.path}: ", file.fault)
     small = 0 < len(file.content) <= SHOWN_BYTES and b"\0" not in file.content  # no picture

@@ -21,7 +21,7 @@ from assistant.session.actions import Add, Begin, Choose, Show
 from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import TITLES, split_requirements
-from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, folded, plan_title, speed_lines
+from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
 from assistant.wizard.head import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import PageView, failure
@@ -30,7 +30,10 @@ from assistant.wizard.stage import failed_step, is_cancelled, task_to_repeat
 
 
 def draw_commands(state: State) -> Markup:
-    """Show the folder, the size and the exact commands, and all that is written."""
+    """Return the folder, the size, the exact commands, every package and file, and the kernel's and server's Python.
+
+    For a simulated machine they are only its commands; before packages are resolved, a sentence on that.
+    """
     if state.machine and state.plan and state.detection:
         shell = shell_of(state.detection.machine.os)
         lines = [command_line(command, shell) for command in RemotePlan(state.plan, state.detection.machine).commands]
@@ -44,6 +47,7 @@ def draw_commands(state: State) -> Markup:
 
 
 def _draw_consent(preview: Prepared) -> Markup:
+    """Return folder, size, changes, commands, packages and written files of an installation that is prepared."""
     packages = preview.resolution.packages
     size = say(
         "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6
@@ -69,7 +73,7 @@ def _draw_consent(preview: Prepared) -> Markup:
 
 
 def _draw_parts(state: State) -> Markup:
-    """List the parts of an installation, those that are over ticked."""
+    """Return a list of the parts of a running installation, with those before the present part ticked; else nothing."""
     if state.running is not Task.INSTALL:
         return html.NOTHING
     progress, parts = state.progress, list(Part)
@@ -85,7 +89,7 @@ def _draw_parts(state: State) -> Markup:
 
 
 def draw_restart(state: State) -> Markup:
-    """Warn where this kernel still runs the torch that was replaced."""
+    """Return a warning if this kernel, whose environment was chosen, has imported torch already; else nothing."""
     text = say(
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel). "
         "If the setup does not come back by itself, run its cell again."
@@ -95,7 +99,7 @@ def draw_restart(state: State) -> Markup:
 
 
 def draw_adding(adding: Adding) -> Markup:
-    """Show what adding packages would change, why they cannot be added, or that they were."""
+    """Return what adding packages would change, with findings, why they cannot be added, or that they were."""
     if adding.status.message:
         return html.failure(adding.status.message, adding.status.hint)
     if adding.installed:
@@ -109,7 +113,7 @@ def draw_adding(adding: Adding) -> Markup:
 
 
 def draw_ready(state: State) -> Markup:
-    """Say where the environment is, and under which name JupyterLab's launcher offers it."""
+    """Return the path of the finished environment and its name in JupyterLab's launcher; nothing before that."""
     made = state.environment
     if made is None or state.status(Step.INSTALL).phase is not Phase.DONE:
         return html.NOTHING
@@ -124,7 +128,7 @@ def draw_ready(state: State) -> Markup:
 
 
 def press_effect(state: State) -> str:
-    """Return a sentence on what pressing Install does to the folder's environment, or what is not yet known."""
+    """Return a sentence on what Install would do to the folder's environment, or on what is looked up now; else ""."""
     preview = state.preview
     if state.running is Task.PREPARE:
         return say("Working out every package …")
@@ -142,14 +146,14 @@ def press_effect(state: State) -> str:
 
 
 def draw_working(state: State) -> Markup:
-    """Show the parts of the work, and the question that it waits for."""
+    """Return a title for the running task, the question that it waits for, and the parts of an installation."""
     title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
     step = state.running.step if state.running else Step.INSTALL
     return html.heading(title) + failure(state, step) + _draw_parts(state)
 
 
 def draw_failed(state: State) -> Markup:
-    """Say what failed, and the next step."""
+    """Return a title for the step that failed, with its message and the next step."""
     step, request = failed_step(state) or Step.DETECT, state.choices.request
     titles = {
         Step.DETECT: say("The machine could not be examined"),
@@ -164,7 +168,10 @@ def draw_failed(state: State) -> Markup:
 
 
 def retry_footer(state: State) -> Footer:
-    """Offer to try again, beside it PyPI's build with CUDA where no other can be had, and to look for the cause."""
+    """Return the footer: to try again and, unless the user cancelled, to look for the cause.
+
+    If the index of a CPU build cannot be reached, PyPI's build with CUDA is offered, too.
+    """
     others = []
     if state.plan and state.plan.backend is Backend.CPU and state.status(Step.INSTALL).unreachable:
         wish = Choose(request=replace(state.choices.request, cuda_libraries=True))
@@ -180,9 +187,9 @@ ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", St
 
 
 def draw_checks(report: Report) -> Markup:
-    """Show the verdict, each check with its result, the times, and the speeds that were measured."""
+    """Return the verdict, the checks by kind, the speeds that were measured, and a fold with times and errors."""
     severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-    judged, report = verdict(report), folded(report)
+    judged, report = verdict(report), fold_packages(report)
     signed = (
         row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
         for check, row in zip(report.checks, check_rows(report), strict=True)
@@ -193,7 +200,7 @@ def draw_checks(report: Report) -> Markup:
 
 
 def _draw_matrix(report: Report) -> Markup:
-    """Draw a row per kind of check, with a field for each that says how it ended by sign and word."""
+    """Return a table with a row per kind of check, and in it each check with how it ended, by sign and word."""
     rows: dict[Text, list[Markup]] = {}
     for check in report.checks:
         status, title = status_word(check.status), check_title(check.key)
@@ -240,7 +247,7 @@ class Done(PageView):
         )
 
     def _add(self, text: str) -> None:
-        """Work out what adding packages would change."""
+        """Begin to work out what adding packages would change, unless the text is empty."""
         if text.strip():
             self.session.dispatch(Add(requirements=split_requirements(text)))
             self.session.begin(Task.ADD)
@@ -254,7 +261,7 @@ class Done(PageView):
             self.session.dispatch(Show(page=Page.EXPORT))
 
     def follow(self, state: State) -> None:
-        """Show what was verified, and what is being added."""
+        """Show the report, the environment's place, the cards, and what is being added."""
         if state.report:
             report = state.report
             self.checks.draw(lambda: draw_checks(report))
@@ -263,7 +270,7 @@ class Done(PageView):
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:
-        """Offer to open a notebook, or to add the packages whose changes are shown."""
+        """Return the footer: to add the packages whose changes are shown, else to open a notebook or set up another."""
         adding = state.adding
         if adding and adding.prepared and not adding.installed:
             rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
@@ -276,7 +283,7 @@ class Done(PageView):
 
 
 def draw_done(state: State) -> Markup:
-    """Say what works now, and whether the kernel must be restarted for it."""
+    """Return what works now, the verdict, and whether the kernel must be restarted; nothing before a report."""
     report, plan, found = state.report, state.plan, state.detection
     if report is None or plan is None or found is None:
         return html.NOTHING
@@ -289,7 +296,7 @@ def draw_done(state: State) -> Markup:
 
 
 def _next_actions(state: State) -> list[dict[str, str]]:
-    """List what can be done with the finished environment."""
+    """Return cards for what can be done with the finished environment, as `Chips` takes them; [] before that."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []
     return [

@@ -77,7 +77,7 @@ class SetupPage(PageView):
         return done
 
     def follow(self, state: State) -> None:
-        """Show the view of this state, and the controls' values."""
+        """Show the widgets of the state's stage, and in them the plan, the commands, the log and the controls."""
         now = find_stage(state)
         if now is Stage.DONE:
             self.done.follow(state)
@@ -95,7 +95,10 @@ class SetupPage(PageView):
             self.changes.follow(state)
 
     def footer(self, state: State) -> Footer:
-        """Offer to install, to try again, or to open a notebook."""
+        """Return the footer: to install, to use the saved setup, to try again, or to open a notebook.
+
+        On a simulated machine nothing can be pressed but the way back to this one.
+        """
         now = find_stage(state)
         if now is Stage.DONE:
             return self.done.footer(state)
@@ -118,7 +121,7 @@ class SetupPage(PageView):
         return tuple(part for part in self._every_part() if isinstance(part, Fold))
 
     def adopt(self, other: PageView) -> None:
-        """Take over the offer, too: what was saved since then is this very setup."""
+        """Take over the offer of a saved setup and add-ons, too: what was saved since then is this very setup."""
         if isinstance(other, SetupPage):
             if find_stage(self.session.state) is Stage.DONE:
                 self.done.follow(self.session.state)
@@ -150,13 +153,17 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
         super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
-        self._session, self.saved = session, session.saved()
+        self._session, self.saved = session, session.read_saved()
         self.installed = False  # whether what is offered stands already, so that going on is what most will want
         self.resume.on_click(lambda _button: self._resume())
         self.drop.on_click(lambda _button: self._drop())
 
     def draw(self, state: State) -> None:
-        """Say where the saved setup stood, or why it cannot be gone on with here."""
+        """Show how far the saved setup came and the buttons to go on, or why that is impossible here.
+
+        Hide all of it if nothing is worth continuing, on a simulated machine, and for good once there is an
+        environment. Hide the buttons if the setup is finished and nothing else was chosen: the footer has them.
+        """
         if state.environment:
             self.saved = None
         saved, found = self.saved, state.detection
@@ -185,7 +192,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
 
     @property
     def actions(self) -> tuple[Resume, ...]:
-        """What goes on with the saved setup."""
+        """The action that goes on with the saved setup, with this kernel's Pythons and log; () if none can be read."""
         if self.saved is None or self.saved.state is None:
             return ()
         state, found = self.saved.state, self._session.state
@@ -225,7 +232,7 @@ class Changes(Part):
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
     def _open(self) -> None:
-        """Make the controls and connect them, the first time, and show the present state in them."""
+        """Make and connect the controls and show the present state in them, unless that was done before."""
         if self.box.children:
             return
         self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
@@ -236,7 +243,7 @@ class Changes(Part):
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
         self.facts = make(Chips, pressed=True)
-        self.facts.on_msg(self._on_fact)
+        self.facts.on_msg(self._unset_fact)
         self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
@@ -258,7 +265,7 @@ class Changes(Part):
             placeholder=say("a folder of its own, chosen for you"),
             continuous_update=False,
         )
-        self.target.observe(lambda change: self._aim(change["new"].strip()), "value")
+        self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
         self.again = make(widgets.Button, description=say("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
         self.box.children = (
@@ -281,8 +288,8 @@ class Changes(Part):
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
 
-    def _aim(self, target: str) -> None:
-        """Have the environment in a folder; a path that starts nowhere is refused."""
+    def _set_target(self, target: str) -> None:
+        """Choose the environment's folder, "" for the usual one; show why a path that is not absolute is refused."""
         if self._quiet:
             return
         try:
@@ -291,7 +298,7 @@ class Changes(Part):
             self.fault.value = html.failure(error.message, error.hint)
 
     def _set_fact(self, value: str) -> None:
-        """Set the chosen fact of the machine; a value that does not fit it is refused."""
+        """Set the chosen fact of the machine by hand; show why a value that does not fit it is refused."""
         if self._quiet or not (self.fact.value and value):
             return
         try:
@@ -301,8 +308,8 @@ class Changes(Part):
             return
         self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
-    def _on_fact(self, _widget: object, content: object, _buffers: object) -> None:
-        """Take back a fact that was set by hand."""
+    def _unset_fact(self, _widget: object, content: object, _buffers: object) -> None:
+        """Undo the setting by hand of a fact that was pressed; detection's own value then counts again."""
         overrides = self.session.state.choices.overrides
         if isinstance(content, dict) and (fact := content.get("press")) in overrides:
             left = {name: value for name, value in overrides.items() if name != fact}
@@ -314,7 +321,7 @@ class Changes(Part):
         self.fact_value.placeholder = ", ".join(fact.values) or fact.example if fact else ""
 
     def follow(self, state: State) -> None:
-        """Show the values of this state."""
+        """Show the values of this state in the controls, if they have been made."""
         if not self.box.children:
             return
         plans = state.planning.plans if state.planning else ()
@@ -332,10 +339,10 @@ class Changes(Part):
         self.target.disabled = kernel
         if is_kernel_ours(state):
             self.where.options = self.where.options[:1]
-        self._follow_facts(state)
+        self._show_facts(state)
 
-    def _follow_facts(self, state: State) -> None:
-        """Offer the facts that can be set, and show those that are; what was refused before is over."""
+    def _show_facts(self, state: State) -> None:
+        """Show which facts can be set and which have been set by hand; clear the entry and the last refusal."""
         machine = state.detection.machine if state.detection else Machine()
         self._settable = tuple(facts_to_set(machine))
         options = [(render(fact.label), fact.name) for fact in self._settable]
