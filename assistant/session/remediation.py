@@ -204,7 +204,8 @@ def _change_packages(commands: tuple[Words, ...], environment: Environment, tool
     """Change packages as commands of uv ask for, so that it can be undone; return whether that was done.
 
     If not, nothing was changed, and the commands are to be run as they are. Raises `Unsolved` if these must not run
-    either: one would build a package, or one would change something before another fails.
+    either: one would build a package, or one would change something before another fails; `WorkFailed` if the change
+    fails and was rolled back.
     """
     try:
         site = Site.ask(Path(environment.python), tools.host)
