@@ -87,6 +87,7 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     fix = draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
+        _draw_facts(state),
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
         seen,
         _draw_place(place) if place else html.NOTHING,
@@ -97,6 +98,12 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
         _draw_report(state),
     ]
     return tag("section", *body, class_=f"ptsa-answer ptsa-note ptsa-note-{mark}")
+
+
+def _draw_facts(state: State) -> Markup:
+    """Return a line with what a pasted log states of its computer; nothing if it states nothing."""
+    facts = state.diagnosed.source.facts if state.pasted.text else ""
+    return html.lead_line(say("Read in this text: {facts}", facts=visible(facts))) if facts else html.NOTHING
 
 
 def _draw_place(place: Place) -> Markup:
@@ -161,7 +168,9 @@ def _draw_unknown(state: State) -> Markup:
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([symptoms, wrong, question, asked, _draw_report(state)]))
+    return html.note(
+        Severity.INFO, text, joined([_draw_facts(state), symptoms, wrong, question, asked, _draw_report(state)])
+    )
 
 
 def _draw_failures(state: State) -> Markup:
