@@ -112,12 +112,14 @@ def diagnose(
         draw_diagnoses,
         draw_facts,
         draw_findings,
+        draw_question,
         draw_unknown,
     )
 
     draw_facts(facts_line(read), elsewhere=here is not None and log_origin(read, here) == "other")
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
+        draw_question(None if diagnoses[0].sure else explain_unknown(read, its_machine).question)
     elif read.text.strip():
         draw_unknown(explain_unknown(read, its_machine))
     else:

@@ -313,14 +313,19 @@ def draw_diagnoses(
         console.print()
 
 
+def draw_question(question: Remedy | None) -> None:
+    """Print what to find out next; nothing for None."""
+    if question:
+        draw_remedy(question, "  ?", style="cyan")
+
+
 def draw_unknown(answer: Unexplained) -> None:
     """Print that the cause is not known, the symptoms, findings of the machine, a next step, and how to ask others."""
     draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_findings(answer.findings)
-    if answer.question:
-        draw_remedy(answer.question, "  ?", style="cyan")
+    draw_question(answer.question)
     draw_line(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste."))
 
 

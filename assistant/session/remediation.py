@@ -76,7 +76,7 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
         places=places_in_log(log, lines),
         explained=pasted,
         source=log_source(log, origin, lines[0] if lines else None, elsewhere=pasted_elsewhere),
-        unexplained=Unexplained() if diagnoses else explain_unknown(log, origin),
+        unexplained=Unexplained() if diagnoses and diagnoses[0].sure else explain_unknown(log, origin),
         markdown=log_report(log, origin, diagnoses),
     )
 
