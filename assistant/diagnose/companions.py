@@ -12,7 +12,6 @@ from assistant.diagnose.builds import (
     LibraryFile,
     Missing,
     Pair,
-    is_within,
     missing_files,
     missing_modules,
     missing_programs,
@@ -22,12 +21,10 @@ from assistant.diagnose.builds import (
     parse_library,
     removal_names,
     source_of,
-    symbol_kind,
 )
 from assistant.diagnose.facts import (
     LogContext,
     Requester,
-    companion_row,
     package_of,
     pip_install,
     pip_install_pair,
@@ -35,7 +32,7 @@ from assistant.diagnose.facts import (
     versions_for_cuda,
 )
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause, plain_table
+from assistant.diagnose.rules import Cause, is_within, plain_table
 from assistant.model.machine import Machine, Vendor
 
 _TRIO = {"torchvision", "torchaudio"}
@@ -149,7 +146,7 @@ def _onnxruntime_names(context: LogContext, file: LibraryFile) -> dict[str, str]
     asked, present = max({*file.cuda_majors} & {11, 12, 13}, default=0), max(context.cuda, default=0)
     names = {}
     for name, major in (("same", asked), ("fitting", present), ("either", 0 if present else _USUAL)):
-        if versions := versions_for_cuda(companion_row(_ORT), major) if major else "":
+        if versions := versions_for_cuda(find_companion(_ORT), major) if major else "":
             names[name] = f"{_ORT}{'[cuda,cudnn]' if major >= _FIRST_EXTRAS else ''}{versions}"
     return names
 
@@ -223,15 +220,16 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
     Nothing is yielded for those that have rules of their own, such as DirectML's and bitsandbytes'.
     """
     for symbol in missing_symbols(context.text):
-        kind, requester = symbol_kind(symbol.thing), context.requester_at(symbol.at, symbol.requester)
+        kinds = (row["kind"] for row in plain_table("libraries.toml")["symbol"] if re.match(row["names"], symbol.thing))
+        kind, requester = next(kinds, ""), context.requester_at(symbol.at, symbol.requester)
         by = requester.kind if requester and (symbol.requester or kind) else ""
         # Of a library that torch loads for a companion, the message names neither: the frames above it do.
         frames = map(package_of, reversed(context.frames_above(symbol.at))) if symbol.thing == "procedure" else ()
         loader = next((name for name in frames if name != "torch"), "")
         package = context.package_at(symbol.at, symbol.requester)
-        package = package or (loader if loader in _TRIO or companion_row(loader) else "")
+        package = package or (loader if loader in _TRIO or find_companion(loader) else "")
         by = "torchvision" if package in _TRIO else "torch" if package == "torch" else by
-        extension = package if companion_row(package) or (kind == "torch" and symbol.requester) else ""
+        extension = package if find_companion(package) or (kind == "torch" and symbol.requester) else ""
         if kind == "nvjitlink":
             yield context.cause("nvjitlink-mismatch", symbol.at, {"library": "libnvJitLink"})
         elif kind == "oneapi" or by in {"ipex", "directml"} or (by == "onnxruntime" and kind != "torch"):
@@ -252,7 +250,7 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
 
 def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
     """Return the cause that a package ("" if unknown) was compiled for another torch, at the line of a position."""
-    package, row = "" if package == "torch" else package, companion_row(package)
+    package, row = "" if package == "torch" else package, find_companion(package)
     install = pip_install(package, context.torch) if row and not row.only_source else ""
     names = {"package": package, "install": install, "torch": context.torch.partition("+")[0]}
     return context.cause("torch-abi-mismatch", at, names)
@@ -278,7 +276,7 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
         module, _colon, name = missing.thing.partition(":")
         package, is_compiled = package_of(module), bool(_COMPILED.fullmatch(module))
         if missing.kind == "dependency":
-            if is_compiled and companion_row(package):
+            if is_compiled and find_companion(package):
                 yield _abi_cause(context, missing.at, package)
         elif context.went_on(missing.at):
             continue
@@ -288,7 +286,7 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
         elif (
             _PRIVATE.fullmatch(name)
             if name
-            else is_compiled and (not module.endswith(".ops") or companion_row(package))
+            else is_compiled and (not module.endswith(".ops") or find_companion(package))
         ):
             package = package.removesuffix("-module")
             rebuilt = source_of(package) if source_of(package) != package else ""
@@ -381,7 +379,7 @@ def _pair_causes(context: LogContext) -> Iterator[Cause]:
         requester, subject = pair.requester.replace("_", "-"), pair.subject
         if requester in {"built", "build", "torch-directml", "ipex", "intel-extension-for-pytorch"}:
             continue  # with rules of their own
-        if pair.wanted and pair.present and is_within(pair.wanted, pair.present):
+        if pair.wanted and pair.present and is_within(pair.present, pair.wanted):
             continue
         names = {"package": requester, "library": subject, "wanted": pair.wanted, "present": pair.present}
         if subject == "torch" and requester in _TRIO:
@@ -390,12 +388,12 @@ def _pair_causes(context: LogContext) -> Iterator[Cause]:
             names = {**names, "wanted": pair.wanted.strip("=.*"), "install": pip_install(requester, pair.present)}
             yield context.cause("xformers-built-for-other-torch", pair.at, names)
         elif subject in {"torch", *_TRIO}:
-            fits = subject == "torch" and companion_row(requester)
+            fits = subject == "torch" and find_companion(requester)
             install = pip_install(requester, pair.present or context.torch) if fits else ""
             yield context.cause("companion-pins-torch", pair.at, {**names, "install": install})
-        elif (companion_row(subject) or companion_row(requester)) and (
+        elif (find_companion(subject) or find_companion(requester)) and (
             # After an installation that ended well, pip merely warns of what is no companion.
-            "successfully installed" not in context.text or (companion_row(subject) and companion_row(requester))
+            "successfully installed" not in context.text or (find_companion(subject) and find_companion(requester))
         ):
             names = {**names, "package": subject, "requirement": f"{subject}{pair.wanted}"}
             yield context.cause("companion-version-mismatch", pair.at, names)

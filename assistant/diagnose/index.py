@@ -8,8 +8,6 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal, NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from assistant.catalog import Number, TorchWheel, load_catalog, number
 from assistant.catalog.catalog import is_pypi, is_pypi_mirror
 from assistant.catalog.companions import find_companion
@@ -255,21 +253,9 @@ def builds(package: str) -> tuple[Build, ...]:
     return tuple(Build("", "", platform, ()) for platform in row.platforms) if row and not row.only_source else ()
 
 
-def builds_within(rows: Iterable[Build], specifier_text: str) -> tuple[Build, ...]:
-    """Return the builds whose release a specifier admits, without its local part ("+cu130"); all if it is none.
-
-    A build of an unknown release is returned, too.
-    """
-    try:
-        specifier = SpecifierSet(specifier_text.partition("+")[0].replace("===", "=="), prereleases=True)
-    except InvalidSpecifier:
-        return tuple(rows)
-    return tuple(row for row in rows if not row.version or specifier.contains(row.version))
-
-
-def newest_python(rows: Iterable[Build]) -> str:
-    """Return the newest Python that builds serve, as "3.12"; "" if none is known. None is free-threaded."""
-    return max((f"3.{tag[1:]}" for row in rows for tag in row.pythons if tag.isdigit()), key=number, default="")
+def newest_python(tags: Iterable[str]) -> str:
+    """Return the newest Python among tags such as "312", as "3.12"; "" if there is none. None is free-threaded."""
+    return max((f"3.{tag[1:]}" for tag in tags if tag.isdigit()), key=number, default="")
 
 
 def torch_install(wheel: TorchWheel) -> str:

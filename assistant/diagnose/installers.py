@@ -21,7 +21,6 @@ from assistant.diagnose.index import (
     Form,
     addresses,
     builds,
-    builds_within,
     classify_address,
     installer_tables,
     newest_python,
@@ -32,7 +31,7 @@ from assistant.diagnose.index import (
     variant_near,
 )
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause, literals
+from assistant.diagnose.rules import Cause, is_within, literals
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 
@@ -98,8 +97,7 @@ class Failure(NamedTuple):
     @property
     def newest_python(self) -> str:
         """The newest Python, such as "3.12", for which the installer found wheels; "" if it tells none."""
-        minors = (match[1] for tag in self.tags if (match := re.fullmatch(r"cp3(\d{1,2})", tag)))
-        return max((f"3.{minor}" for minor in minors), key=number, default="")
+        return newest_python(tag.removeprefix("cp") for tag in self.tags)
 
 
 @cache
@@ -189,7 +187,8 @@ class Attempt:
         variant = self.variant.removeprefix("nightly/")
         is_tagged = self.package in CORE and variant[:2] in {"cu", "ro", "xp"}
         self.rows = builds(failure.package)
-        self.taken = builds_within(self.rows, failure.wanted)
+        public = failure.wanted.partition("+")[0].replace("===", "==")
+        self.taken = tuple(row for row in self.rows if not row.version or is_within(row.version, public) is not False)
         self.asked = tuple(row for row in self.taken if not is_tagged or row.variant in {"", variant})
         self.for_platform = tuple(row for row in self.asked if row.platform in self.platforms)
         # Whether one of these is for the Python, if that is known.
@@ -211,11 +210,12 @@ class Attempt:
         Names without a value are left out. `unknown` is a fact that decides and could not be told.
         """
         wanted, local = self.failure.wanted, self.failure.local
+        of_builds = newest_python(tag for row in self.for_platform for tag in row.pythons)
         values = {
             "package": self.package,
             "requirement": f"{self.package}{wanted}",
             "release": f"{self.package}{wanted.partition('+')[0]}",
-            "best_python": self.failure.newest_python or newest_python(self.for_platform),
+            "best_python": self.failure.newest_python or of_builds,
             "by": self.failure.by,
             "local": local,
             "tag_index": f"https://download.pytorch.org/whl/{local}" if local[:2] == "cu" else "",
@@ -305,8 +305,7 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     package, known = attempt.package, all_names() | CORE
     if attempt.failure.conda:
         if package in {"torch", "pytorch-gpu"}:
-            names = {"right": "pytorch", "channel": "conda-forge", "conda_name": "pytorch"}
-            yield attempt.cause("obsolete-package-name", **names)
+            yield attempt.cause("obsolete-package-name", right="pytorch", channel="conda-forge")
         return
     right = installer_tables().names.get(package, "")
     if attempt.may_offer_nothing and package not in known and not attempt.rows and len(package) >= SHORTEST_NAME:
@@ -392,7 +391,7 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
     by_tags = [number(match[1]) for match in tags if match[2] == machine.arch]
     oldest = min(by_tags or [row.glibc for row in attempt.for_platform if row.glibc], default=())
     if oldest > number(machine.glibc) > ():
-        yield attempt.cause("glibc-too-old", glibc=".".join(map(str, oldest)))
+        yield attempt.cause("glibc-too-old")
     if has_no_wheel:
         yield attempt.cause("wheel-not-for-platform")
 
@@ -408,8 +407,7 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
         best = f"3.{int(upper[2]) - (not upper[1])}" if upper else ""
         is_too_new = best and (not python or number(f"3.{python[1:]}") > number(best))
         # A project that admits more Pythons than the package supports gets other bounds, and no other Python.
-        names = {"bounds": bounds, "best_python": ""} if failure.bounds and not failure.python else {}
-        names |= {"best_python": best} if best else {}
+        names = {"best_python": best} if best or (failure.bounds and not failure.python) else {}
         yield attempt.cause("python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel", **names)
         return
     oldest_offer = min(map(number, failure.offered or ()), default=())
@@ -448,11 +446,12 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
     if failure.conda:
         has_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in attempt.machine.gpus)
         is_for_cuda = has_nvidia or re.search(r"\bpytorch-cuda\b|\bcudatoolkit\b", attempt.text)
-        has_build = is_for_cuda and attempt.machine.os != "macos"
         pin = failure.wanted.removeprefix("=").removesuffix(".*") if package == "pytorch" else ""
-        names = {"conda_gpu": f"pytorch-gpu{pin}"} if has_build else {"conda_plain": f"pytorch{pin}"}
+        gpu = f"pytorch-gpu{pin}" if is_for_cuda and attempt.machine.os != "macos" else ""
         if package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
-            yield attempt.cause("release-not-on-index", channel="conda-forge", release="", requirement="", **names)
+            yield attempt.cause(
+                "release-not-on-index", channel="conda-forge", release="", requirement="", conda_gpu=gpu
+            )
         return
     offered, wanted = failure.offered or (), number(failure.wanted)
     is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)
