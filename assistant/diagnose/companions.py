@@ -48,7 +48,6 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     yield from _pair_causes(context)
     yield from _symbol_causes(context)
     yield from _module_causes(context)
-    yield from _argument_causes(context)
     lacks = [
         _Lack(missing, parse_library(missing.thing), context.requester_at(missing.at, missing.requester))
         for missing in (*missing_files(context.text), *missing_modules(context.text))
@@ -191,27 +190,23 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
         return
     if any("torchcodec" in symbol.requester for symbol in missing_symbols(context.text)):
         return  # a core that lacks a symbol has found its FFmpeg: `_symbol_causes`
-    by_kind = {
+    lack_of = {
         lack.file.kind: lack
         for lack in lacks
         if "torchcodec" in lack.missing.thing or (lack.requester and lack.requester.kind == "torchcodec")
     }
-    by_kind.pop("", None)
+    core, ffmpeg = (lack_of.pop(kind, None) for kind in ("torchcodec", "ffmpeg"))
+    other = next((lack for kind, lack in lack_of.items() if kind), None)
     names = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
-    name_at, message_at = (context.text.find(words) for words in ("torchcodec", "could not load libtorchcodec"))
-    other = next((lack for kind, lack in by_kind.items() if kind not in {"ffmpeg", "torchcodec"}), None)
-    if lack := other or by_kind.get("ffmpeg"):
-        key = "torchcodec-torch-mismatch" if other else "torchcodec-ffmpeg-missing"
-        yield context.cause(
-            key, lack.missing.at, {**names, "library": context.as_spelt(lack.missing.at, lack.missing.thing)}
-        )
-    elif ("torchcodec" in by_kind or message_at >= 0) and not context.only_warned(max(message_at, name_at, 0)):
-        at = by_kind["torchcodec"].missing.at if "torchcodec" in by_kind else message_at
-        keys = ["torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch"]
-        for key, basis in zip(
-            keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys, ("library-part", "library-else"), strict=True
-        ):
-            yield context.cause(key, max(at, name_at, 0), {**names, "library": "libtorchcodec"}, basis)
+    keys = ("torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch")
+    at = core.missing.at if core else context.text.find("could not load libtorchcodec")
+    if lack := other or ffmpeg:
+        library = context.as_spelt(lack.missing.at, lack.missing.thing)
+        yield context.cause(keys[bool(other)], lack.missing.at, {**names, "library": library})
+    elif at >= 0 and not context.only_warned(at):
+        likelier_first = keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys
+        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
+            yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
 
 
 def _symbol_causes(context: LogContext) -> Iterator[Cause]:
@@ -262,18 +257,13 @@ _COMPILED = re.compile(
     r"|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
 )
 _PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
-#   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
-# TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
-_ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
-# A call in the line before the message, such as bnb.optim.AdamW8bit( above
-# TypeError: AdamW8bit.__init__() got an unexpected keyword argument 'percentile_clipping'
-_CALLED = re.compile(r"\b([a-z_]\w{1,40})\.[\w.]{1,80}\([^\n]{0,200}\n\Z")
 
 
 def _module_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes of modules and names that cannot be imported; nothing for what a program goes on without."""
+    """Yield the causes of modules, names and arguments that are missing; nothing for what a program goes on without."""
     for missing in missing_modules(context.text):
         module, _colon, name = missing.thing.partition(":")
+        module = module or "".join(context.frames_above(missing.at)[-1:])
         package, is_compiled = package_of(module), bool(_COMPILED.fullmatch(module))
         if missing.kind == "dependency":
             if is_compiled and find_companion(package):
@@ -293,19 +283,8 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
             names = {"package": package, "library": module, "rebuilt": rebuilt}
             if package != "onnxruntime":
                 yield context.cause("ext-not-built", missing.at, names)
-        elif name or "." in module:
+        elif name or "." in module or missing.kind == "argument":
             yield from _missing_name_causes(context, missing.at, package, name)
-
-
-def _argument_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes of arguments that a package of another release does not take."""
-    for message in _ARGUMENT.finditer(context.text):
-        called = _CALLED.search(context.text, 0, message.start())
-        frames = context.frames_above(message.start())
-        package = package_of(called[1]) if called else package_of(frames[-1]) if frames else ""
-        if _loses_names(package) and package != "triton" and not context.went_on(message.start()):
-            names = {"package": package, "present": context.versions.get(package, "")}
-            yield context.cause("companion-version-mismatch", message.start(), names, "library-part")
 
 
 def _loses_names(package: str) -> bool:
@@ -336,8 +315,6 @@ def _missing_name_causes(context: LogContext, at: int, package: str, name: str) 
         }
         if gone or least or (asks and "cannot import name" not in line):
             yield context.cause("torch-name-missing", at, names)
-        elif "cannot import name" in line:
-            yield _abi_cause(context, at, "")
     elif package == "torchaudio" and gone:
         yield context.cause("companion-version-mismatch", at, {"package": package, **gone, "missing": missing})
     elif (
@@ -384,9 +361,6 @@ def _pair_causes(context: LogContext) -> Iterator[Cause]:
         names = {"package": requester, "library": subject, "wanted": pair.wanted, "present": pair.present}
         if subject == "torch" and requester in _TRIO:
             yield context.cause("torch-torchvision-mismatch", pair.at, {"install": pip_install_pair(pair.present)})
-        elif subject == "torch" and requester == "xformers" and re.search("built for|xformers_", context.text):
-            names = {**names, "wanted": pair.wanted.strip("=.*"), "install": pip_install(requester, pair.present)}
-            yield context.cause("xformers-built-for-other-torch", pair.at, names)
         elif subject in {"torch", *_TRIO}:
             fits = subject == "torch" and find_companion(requester)
             install = pip_install(requester, pair.present or context.torch) if fits else ""

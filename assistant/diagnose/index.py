@@ -124,7 +124,6 @@ def classify_address(url: str) -> Address:
     host, path = _host_of(url), url.partition("://")[2].partition("/")[2]
     tag = next((part for part in path.split("/") if part in tags), "")
     hosts = {_host_of(base): base for base in reversed(mirrors)}
-    pypi_mirrors = {_host_of(row.url): row.url for row in catalog.mirrors if row.serves == "pypi"}
     if base := next((base for base in mirrors if f"{url}/".startswith(base)), ""):
         rest = url[len(base) :]
         channel = "nightly/" if rest.startswith("nightly/") else ""
@@ -138,8 +137,6 @@ def classify_address(url: str) -> Address:
         base, tag = hosts[likely_host], tag or nearest_tag(path.rpartition("/")[2])
     elif host in tables.pages or re.fullmatch(r"(?:www\.)?pypi\.(?:python\.)?org", host):
         base, tag = ("", PYPI) if host.startswith("pypi.") and not tag else (own, tag)
-    elif host in pypi_mirrors:
-        base, tag = pypi_mirrors[host], "/"
     else:
         is_copy = tag or re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url)
         return Address("mirror" if is_copy else "unknown", tag)
@@ -160,11 +157,8 @@ def nearest_tag(text: str) -> str:
     if not match:
         return next(iter(get_close_matches(text, sorted(published_variants()), n=1, cutoff=NEAR)), "")
     digits = match[2].strip(".")
-    if match[1] == "cu":
-        major, _dot, minor = digits.partition(".")
-        tag = f"cu{major}{minor[:1]}"
-    else:
-        tag = f"rocm{digits}" if "." in digits else f"rocm{digits[0]}.{digits[1:]}".rstrip(".")
+    rocm = digits if "." in digits or len(digits) == 1 else f"{digits[0]}.{digits[1:]}"
+    tag = f"cu{digits.replace('.', '')[:3]}" if match[1] == "cu" else f"rocm{rocm}"
     if tag not in published_variants():  # a major alone means its newest
         alike = (known for known in published_variants() if known.startswith(tag))
         tag = max(alike, key=number, default=tag)

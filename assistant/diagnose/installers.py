@@ -301,16 +301,12 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _name_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause with the right name if a package was renamed, is misspelt or has another one in conda."""
+    """Yield a cause with the right name if a package was renamed or is misspelt."""
     package, known = attempt.package, all_names() | CORE
-    if attempt.failure.conda:
-        if package in {"torch", "pytorch-gpu"}:
-            yield attempt.cause("obsolete-package-name", right="pytorch", channel="conda-forge")
-        return
     right = installer_tables().names.get(package, "")
     if attempt.may_offer_nothing and package not in known and not attempt.rows and len(package) >= SHORTEST_NAME:
         right = right or next(iter(get_close_matches(package, known, n=1, cutoff=0.84)), "")
-    if right:
+    if right and not attempt.failure.conda:  # which has names of its own
         yield attempt.cause("obsolete-package-name", right=right)
 
 
