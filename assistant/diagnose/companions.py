@@ -67,10 +67,7 @@ class _Lack(NamedTuple):
     requester: Requester | None
 
 
-_LOADER = (
-    "cannot open shared object"  # the bare words of Linux' loader, with which ONNX Runtime passes on what it lacks
-)
-_UNIX = re.compile(r"lib[^\n]{1,90}\.so[\d.]{0,12}")
+_LOADER = "cannot open shared object"  # Linux' loader, whose bare words ONNX Runtime passes on
 _NO_INTEL = {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE}
 
 
@@ -92,7 +89,7 @@ def _library_key(context: LogContext, lack: _Lack) -> str:
     )
     if key == "by-message":
         key = _cuda_key(context, lack, requester, line)
-    elif key == "missing-system-library" and kind != "ffmpeg" and not (_UNIX.fullmatch(thing) and _LOADER in line):
+    elif key == "missing-system-library" and kind != "ffmpeg" and not (thing.startswith("lib") and _LOADER in line):
         return ""
     is_no_trouble = key == "cuda-libs-other-major" and context.went_on(at)
     is_nobodys = key == "oneapi-version-mismatch" and {gpu.vendor for gpu in context.machine.gpus} & _NO_INTEL
@@ -151,7 +148,6 @@ def _onnxruntime_names(context: LogContext, file: LibraryFile) -> dict[str, str]
 
 
 _CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
-_CUBLAS = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12", 13: "nvidia-cublas"}  # which cuDNN and programs load too
 
 
 def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
@@ -173,7 +169,8 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     )
     if distribution and not (is_cudnn and version == _CUDNN_BEFORE and has_cudnn_9):
         wheel = f"{distribution}=={version}.*" if is_cudnn and version else distribution
-        cublas = f" {_CUBLAS[major]}" if is_cudnn or lack.file.stem == "cudart" else ""
+        wheels_of_cublas = parse_library("cublas.dll").row["wheels"]  # which cuDNN and programs load too
+        cublas = f" {wheels_of_cublas[str(major)]}" if is_cudnn or lack.file.stem == "cudart" else ""
         names |= {"wheel": wheel, "distribution": distribution, "major": str(major), "wheels": f'"{wheel}"{cublas}'}
     return names
 

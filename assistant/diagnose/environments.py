@@ -15,7 +15,7 @@ from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.facts import LogContext
-from assistant.diagnose.index import addresses, classify_address, installer_tables, pattern_of
+from assistant.diagnose.index import addresses, classify_address, pattern_of
 from assistant.diagnose.log import Log, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
 from assistant.i18n import Message, _, sentences
@@ -62,13 +62,6 @@ _FOR_A_BUILD = re.compile(r"pip-build-env|pip-install-|[\\/]builds-v\d|[\\/]\.tm
 _FLAT = re.compile(
     r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py(?:3\d+)?|runtime"
     r"|(?:mini|ana)conda\d?|miniforge\d?)",
-    re.IGNORECASE,
-)
-# Using VENV: C:\ai\automatic\venv
-_NAMED = re.compile(r"using venv: ([^\s\"']{3,300})$", re.IGNORECASE)
-# File "D:\StabilityMatrix\Packages\OneTrainer\modules\ui\TrainUI.py", line 745, in …
-_STABILITY_MATRIX = re.compile(
-    r"((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{0,200}StabilityMatrix[\\/](?:Data[\\/])?Packages[\\/][\w .-]{1,60}?)[\\/]",
     re.IGNORECASE,
 )
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
@@ -191,10 +184,6 @@ def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
                 else folder + ("" if flat else r"\Scripts") + r"\python.exe"
             )
     for _number, text in log.lines:
-        named, package = _NAMED.search(text), _STABILITY_MATRIX.search(text)
-        if environment := named[1] if named else f"{package[1]}/venv" if package else "":
-            is_windows = "\\" in environment
-            yield f"{environment}/Scripts/python.exe".replace("/", "\\") if is_windows else f"{environment}/bin/python"
         match = _CALLED.search(text) if "python" in text.lower() else None
         called = (match["quoted"] or match["plain"]) if match else ""
         if called and not _NOBODYS.match(called) and not _FOR_A_BUILD.search(called):
@@ -381,7 +370,7 @@ def listed_distributions() -> frozenset[str]:
         *runtime_builds(),
         *runtime_plugins(),
         *plain_table("kits.toml")["sources"],
-        *installer_tables().names.values(),
+        *plain_table("installers.toml")["names"].values(),
         *all_names(),
         *CORE,
         "uv",  # which brings other Pythons
@@ -402,7 +391,13 @@ def is_printed(name: str, context: LogContext) -> bool:
     for match in re.finditer(whole_name, text):
         line = text.rfind("\n", 0, match.start()) + 1
         spans += [match.span("name")] if _LISTS.search(text, line, match.start()) else []
-    return any(not _is_at_a_cut(context, lines, text, *span) for span in spans)
+    for start, end in spans:
+        first, last = text.count("\n", 0, start), text.count("\n", 0, end)
+        ends = [(first - 1, first)] if text[:start].endswith("\n") else []
+        ends += [(last, last + 1)] if text.startswith("\n", end) else []
+        if not any(may_be_cut(lines[at], lines[after], len(context.log.lines[at][1])) for at, after in ends):
+            return True
+    return False
 
 
 @cache
@@ -411,14 +406,6 @@ def _printed_forms() -> tuple[str, ...]:
     parts = {"EXTRAS": r"(?:\[[\w, -]{1,60}\])?", "VERSION": r"v?\d[\w.+!*-]{0,40}", "END": r"(?![\w+-]|\.\w)"}
     forms = (re.sub(r"(?<!\[) (?!\?)", r"[\\s│|]{1,20}", form) for form in _tables().printed)
     return tuple(re.sub("EXTRAS|VERSION|END", lambda part: parts[part[0]], form) for form in forms)
-
-
-def _is_at_a_cut(context: LogContext, lines: list[str], text: str, start: int, end: int) -> bool:
-    """Return whether the span of a name touches the end of a line that may have been cut, so that it may be a part."""
-    first, last = text.count("\n", 0, start), text.count("\n", 0, end)
-    pairs = [(first - 1, first)] if text[:start].endswith("\n") else []
-    pairs += [(last, last + 1)] if text.startswith("\n", end) else []
-    return any(may_be_cut(lines[before], lines[after], len(context.log.lines[before][1])) for before, after in pairs)
 
 
 # What mends a project of uv, Poetry, pixi or PDM: the lines of its manifest, and then the user's own command again.

@@ -13,9 +13,8 @@ from assistant.catalog.catalog import is_pypi, is_pypi_mirror
 from assistant.catalog.companions import find_companion
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import compiled, table
+from assistant.diagnose.rules import compiled, plain_table
 from assistant.model.machine import Machine
-from assistant.model.record import Record
 
 MOST = 40  # addresses of one text that are looked at
 NEAR = 0.8  # chosen: how alike the letters of two hosts or tags must be to be the same with a slip of the pen
@@ -47,46 +46,9 @@ class Address(NamedTuple):
     right: str = ""
 
 
-class Form(Record, frozen=True):
-    """A row of what programs print: a sample, its pattern, and what it tells beside.
-
-    `asked` is false of an address where an installer did not search. The others are those of `Failure`, and `nothing`
-    tells that nothing was on offer.
-    """
-
-    sample: str
-    pattern: str
-    asked: bool = True
-    lacks: Literal["", "python", "platform", "version", "tags"] = ""
-    nothing: bool = False
-    locked: bool = False
-    conda: bool = False
-
-
-class InstallerTables(Record, frozen=True):
-    """The shipped file of messages, addresses, names and systems (installers.toml)."""
-
-    as_of: str
-    source: str
-    earlier_pythons: tuple[tuple[str, str, str], ...]
-    older_tags: tuple[str, ...]
-    pages: tuple[str, ...]
-    marks: tuple[str, ...]
-    names: dict[str, str]
-    systems: dict[str, tuple[str, ...]]
-    patterns: dict[str, tuple[str, ...]]
-    address: tuple[Form, ...]
-    message: tuple[Form, ...]
-
-
-def installer_tables() -> InstallerTables:
-    """Return the rows of installers.toml, read once."""
-    return table("installers.toml", InstallerTables)
-
-
 def pattern_of(name: str) -> re.Pattern[str]:
     """Return a named pattern of installers.toml, for texts in lower case."""
-    return compiled("(?m)" + "|".join(installer_tables().patterns[name]))
+    return compiled("(?m)" + "|".join(plain_table("installers.toml")["patterns"][name]))
 
 
 def addresses(log: Log) -> tuple[NamedAddress, ...]:
@@ -94,11 +56,11 @@ def addresses(log: Log) -> tuple[NamedAddress, ...]:
     # Without the joined lines at the end, where an address may run into the next word.
     text = "\n".join(log.text.split("\n")[: len(log.lines)])
     address_of: dict[str, NamedAddress] = {}
-    for row in installer_tables().address:
-        for match in compiled("(?m)" + row.pattern.replace("(URL)", _URL)).finditer(text):
+    for row in plain_table("installers.toml")["address"]:
+        for match in compiled("(?m)" + row["pattern"].replace("(URL)", _URL)).finditer(text):
             said = match.groupdict()
             for url in re.findall(_URL, said["urls"]) if "urls" in said else [said["url"]]:
-                address = NamedAddress(url.rstrip("/.)`"), match.start(), said.get("state", ""), row.asked)
+                address = NamedAddress(url.rstrip("/.)`"), match.start(), said.get("state", ""), row.get("asked", True))
                 first = address_of.get(address.url, address)
                 address_of[address.url] = first._replace(state=first.state or address.state)
     return tuple(address_of.values())[:MOST]
@@ -113,7 +75,7 @@ def published_variants() -> frozenset[str]:
 
 def classify_address(url: str) -> Address:
     """Return what an address is; it is in lower case and without a final slash."""
-    catalog, tables, tags = load_catalog(), installer_tables(), published_variants()
+    catalog, tables, tags = load_catalog(), plain_table("installers.toml"), published_variants()
     if is_pypi(url) or is_pypi_mirror(url, catalog):
         return Address("pypi")
     if url in {index.rstrip("/").lower() for index in catalog.amd_indexes.values()}:
@@ -128,14 +90,14 @@ def classify_address(url: str) -> Address:
         rest = url[len(base) :]
         channel = "nightly/" if rest.startswith("nightly/") else ""
         tag, _slash, further = rest.removeprefix("nightly/").removeprefix("test/").partition("/")
-        is_known = tag in tags or tag in tables.older_tags
+        is_known = tag in tags or tag in tables["older_tags"]
         if not mirrors[base].flat and (not tag or (is_known and not further)):
             return Address("torch", channel + tag if tag else "")
         # A flat one is a list of files, in which an installer finds no index.
         base, tag = (own, tag) if mirrors[base].flat else (base + channel, tag if is_known else nearest_tag(tag))
     elif likely_host := next(iter(get_close_matches(host, hosts, n=1, cutoff=NEAR)), ""):
         base, tag = hosts[likely_host], tag or nearest_tag(path.rpartition("/")[2])
-    elif host in tables.pages or re.fullmatch(r"(?:www\.)?pypi\.(?:python\.)?org", host):
+    elif host in tables["pages"] or re.fullmatch(r"(?:www\.)?pypi\.(?:python\.)?org", host):
         base, tag = ("", PYPI) if host.startswith("pypi.") and not tag else (own, tag)
     else:
         is_copy = tag or re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url)

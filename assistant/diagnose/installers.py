@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -18,11 +18,9 @@ from assistant.catalog.rows import CORE
 from assistant.diagnose.index import (
     PYPI,
     Address,
-    Form,
     addresses,
     builds,
     classify_address,
-    installer_tables,
     newest_python,
     pattern_of,
     platform_of_tag,
@@ -31,12 +29,11 @@ from assistant.diagnose.index import (
     variant_near,
 )
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause, is_within, literals
+from assistant.diagnose.rules import Cause, is_within, literals, plain_table
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 
-MOST = 40  # failures of one text that are looked at
-JUDGED = 6  # of them that are judged: the rest follow from the first
+JUDGED = 6  # chosen: failures of one text that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
 PROSE = 1500  # characters of a text that may be somebody's own words
 SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
@@ -111,13 +108,13 @@ def _pattern(text: str) -> re.Pattern[str]:
 def failures(text: str) -> tuple[Failure, ...]:
     """Return the packages that an installer says it could not have, in the order of the text, each once.
 
-    At most `MOST` are returned; what a later message about a package adds is in its first one.
+    What a later message about a package adds is in its first one.
     """
     found = [
         _failure_of(match, message)
-        for message in installer_tables().message
-        if any(all(word in text for word in mark.split()) for mark in literals(message.pattern))
-        for match in _pattern(message.pattern).finditer(text)
+        for message in plain_table("installers.toml")["message"]
+        if any(all(word in text for word in mark.split()) for mark in literals(message["pattern"]))
+        for match in _pattern(message["pattern"]).finditer(text)
     ]
     failure_of: dict[str, Failure] = {}
     for failure in sorted(found, key=lambda failure: failure.at):
@@ -126,31 +123,32 @@ def failures(text: str) -> tuple[Failure, ...]:
         if first.offered is not None:
             additions["offered"] = first.offered
         failure_of[failure.package] = first._replace(**additions)
-    return tuple(failure_of.values())[:MOST]
+    return tuple(failure_of.values())
 
 
-def _failure_of(match: re.Match[str], message: Form) -> Failure:
-    """Return the failure that a message tells."""
+def _failure_of(match: re.Match[str], message: Mapping[str, Any]) -> Failure:
+    """Return the failure that a message tells by its pattern's groups and its row in installers.toml."""
     said = defaultdict(str, {name: text for name, text in match.groupdict().items() if text is not None})
     package, by = (str(canonicalize_name(said[name].strip("`.-"))) for name in ("name", "by"))
     tags = re.findall(r"\b(?:cp|pp|py|none|abi|many|musl|mac|win|linux)[\w.]*", said["tags"])
     by_tags = "python" if re.match(r"cp|pp|py|none|abi", "".join(tags[:1])) else "platform"
-    has_offers = message.nothing or "offered" in said
+    lacks = message.get("lacks", "")
+    has_offers = message.get("nothing") or "offered" in said
     return Failure(
         package or UNNAMED,
         match.start(),
         _specifier(said["spec"] or said["version"]),
         by="" if by == package else by,
         offered=tuple(re.findall(r"\d[^\s,]{0,60}", said["offered"])) if has_offers else None,
-        lacks=by_tags if message.lacks == "tags" else said["lacks"] or message.lacks,
+        lacks=by_tags if lacks == "tags" else said["lacks"] or lacks,
         tags=tuple(dict.fromkeys(tags)),
         running=said["running"],
         index_url=said["index_url"].rstrip("/"),
         better_index=said["better_index"],
         python=said["python"],
         bounds=said["bounds"].rstrip(",.") or (f"<{said['python']}" if said["python"] else ""),
-        locked=message.locked,
-        conda=message.conda,
+        locked=message.get("locked", False),
+        conda=message.get("conda", False),
     )
 
 
@@ -303,7 +301,7 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
 def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause with the right name if a package was renamed or is misspelt."""
     package, known = attempt.package, all_names() | CORE
-    right = installer_tables().names.get(package, "")
+    right = plain_table("installers.toml")["names"].get(package, "")
     if attempt.may_offer_nothing and package not in known and not attempt.rows and len(package) >= SHORTEST_NAME:
         right = right or next(iter(get_close_matches(package, known, n=1, cutoff=0.84)), "")
     if right and not attempt.failure.conda:  # which has names of its own
@@ -361,7 +359,7 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("lock-for-other-platform" if failure.locked and is_from_lock else "cuda-wheel-on-mac")
     if is_torch and is_mac and machine.rosetta:
         yield attempt.cause("mps-x86-python-rosetta")
-    rows = installer_tables().systems.items()
+    rows = plain_table("installers.toml")["systems"].items()
     systems = next((systems for name, systems in rows if package.startswith(name)), ())
     if systems and machine.os and machine.os not in systems:
         yield attempt.cause("lock-for-other-platform")
@@ -429,7 +427,7 @@ def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installe
     is_too_new = not attempt.python or number(f"3.{attempt.python[1:]}") >= oldest_served
     names = {}
     if attempt.is_ancient and not attempt.failure.newest_python:
-        rows, wanted = installer_tables().earlier_pythons, number(attempt.failure.wanted)
+        rows, wanted = plain_table("installers.toml")["earlier_pythons"], number(attempt.failure.wanted)
         pythons = (best for name, since, best in rows if name == attempt.package and wanted >= number(since))
         names = {"best_python": next(pythons, "")}
     key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
