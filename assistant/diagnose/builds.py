@@ -410,11 +410,8 @@ def compiler_names(context: LogContext) -> dict[str, str]:
     """
     table = plain_table("kits.toml")
     torch = context.torch.partition("+")[0] or load_catalog().releases[0].version
-    names = {
-        "least_gcc": str(
-            max((row["gcc"] for row in table["torch_headers"] if is_within(torch, row["torch"])), default=9)
-        )
-    }
+    least_gcc = max((row["gcc"] for row in table["torch_headers"] if is_within(torch, row["torch"])), default=9)
+    names = {"least_gcc": str(least_gcc)}
     called = _NVCC.search(context.text)
     version = (called[1] or called[2]) if called else _cuda_for_build(context)
     toolkit = next((row for row in table["toolkit"] if row["cuda"] == version), None)

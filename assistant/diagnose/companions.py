@@ -157,7 +157,7 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     the command that brings torch's own libraries. There is none of a cuDNN 8 that would replace the cuDNN 9 of torch.
     """
     row, version = lack.file.row, lack.file.major
-    torch_majors = {int(context.torch_cuda.partition(".")[0])} if context.torch_cuda else set()
+    torch_majors = {*number(context.torch_cuda)[:1]}
     majors = torch_majors if lack.file.kind == "torch-cuda" else {*lack.file.cuda_majors}
     of_torch = torch_majors & majors if lack.requester and lack.requester.kind == "torch" else set()
     major = max(of_torch or ({_USUAL} & majors) or majors, default=0)
@@ -284,11 +284,6 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
             yield from _missing_name_causes(context, missing.at, package, name)
 
 
-def _loses_names(package: str) -> bool:
-    """Return whether a distribution is a companion of torch, or one whose releases differ in their names."""
-    return package in plain_table("libraries.toml")["generations"] or find_companion(package) is not None
-
-
 def _missing_name_causes(context: LogContext, at: int, package: str, name: str) -> Iterator[Cause]:
     """Yield the cause of a name that a package lacks, or of a part of it ("" as name): it is of another release.
 
@@ -299,24 +294,18 @@ def _missing_name_causes(context: LogContext, at: int, package: str, name: str) 
     gone = removal_names(context, package, name)
     missing = context.as_spelt(at, name)
     if package == "torch" and name:
-        asks = package_of("".join(context.frames_above(at)[-1:]))
-        asks = "" if asks == "torch" else asks
+        frame = "".join(context.frames_above(at)[-1:])
+        asks = "" if frame == "torch" else package_of(frame)
         rows = plain_table("wheels.toml")["new"]
         first = next((row["since"] for row in rows if re.fullmatch(row["name"], name)), "")
         least = "" if gone or (context.torch and first and number(context.torch) >= number(first)) else first
-        names = {
-            "missing": missing,
-            "package": asks or gone.get("newer", ""),
-            "before": gone.get("since", ""),
-            "least": least,
-        }
+        names = {"missing": missing, "package": asks or gone.get("newer", ""), "before": gone.get("since", "")}
         if gone or least or (asks and "cannot import name" not in line):
-            yield context.cause("torch-name-missing", at, names)
-    elif package == "torchaudio" and gone:
-        yield context.cause("companion-version-mismatch", at, {"package": package, **gone, "missing": missing})
+            yield context.cause("torch-name-missing", at, {**names, "least": least})
     elif (
-        _loses_names(package)
-        and package not in {"numpy", "onnxruntime", "torch-directml", "torchaudio"}
+        (find_companion(package) or package in plain_table("libraries.toml")["generations"])
+        and package not in {"numpy", "onnxruntime", "torch-directml"}
+        and (package != "torchaudio" or gone)
         and (not name or (package != "torchvision" and "partially initialized module" not in line))
     ):
         present = context.versions.get(package, "")
@@ -333,14 +322,13 @@ def triton_names(context: LogContext) -> dict[str, str]:
 
     They are `install`, or `unpaired` if no command is known, `torch`, and `headers` for a portable Python.
     """
-    name, torch = {"windows": "triton-windows", "linux": "triton"}.get(context.machine.os or "", ""), context.torch
-    torch = torch.partition("+")[0]
-    install = pip_install(name, torch) if name else ""
+    name = {"windows": "triton-windows", "linux": "triton"}.get(context.machine.os or "", "")
+    torch = context.torch.partition("+")[0]
+    install = pip_install(name, torch)
     is_portable = context.machine.os == "windows" and _PORTABLE.search(context.text)
     names = {"install": install, "torch": torch, "unpaired": "" if install else "triton-windows"}
-    return {
-        name: value for name, value in {**names, "headers": "include, libs" if is_portable else ""}.items() if value
-    }
+    names |= {"headers": "include, libs"} if is_portable else {}
+    return {name: value for name, value in names.items() if value}
 
 
 def _pair_causes(context: LogContext) -> Iterator[Cause]:
@@ -351,9 +339,8 @@ def _pair_causes(context: LogContext) -> Iterator[Cause]:
         yield from _xformers_causes(context, next((pair for pair in built if pair.subject == "pytorch"), built[0]))
     for pair in found:
         requester, subject = pair.requester.replace("_", "-"), pair.subject
-        if requester in {"built", "build", "torch-directml", "ipex", "intel-extension-for-pytorch"}:
-            continue  # with rules of their own
-        if pair.wanted and pair.present and is_within(pair.present, pair.wanted):
+        has_own_rules = requester in {"built", "build", "torch-directml", "ipex", "intel-extension-for-pytorch"}
+        if has_own_rules or (pair.wanted and is_within(pair.present, pair.wanted)):
             continue
         names = {"package": requester, "library": subject, "wanted": pair.wanted, "present": pair.present}
         if subject == "torch" and requester in _TRIO:

@@ -119,8 +119,9 @@ def nearest_tag(text: str) -> str:
     if not match:
         return next(iter(get_close_matches(text, sorted(published_variants()), n=1, cutoff=NEAR)), "")
     digits = match[2].strip(".")
+    major, _dot, minor = digits.partition(".")
     rocm = digits if "." in digits or len(digits) == 1 else f"{digits[0]}.{digits[1:]}"
-    tag = f"cu{digits.replace('.', '')[:3]}" if match[1] == "cu" else f"rocm{rocm}"
+    tag = f"cu{major}{minor[:1]}" if match[1] == "cu" else f"rocm{rocm}"
     if tag not in published_variants():  # a major alone means its newest
         alike = (known for known in published_variants() if known.startswith(tag))
         tag = max(alike, key=number, default=tag)

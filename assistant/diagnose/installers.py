@@ -374,12 +374,8 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
     if has_no_wheel and is_from_lock:
         yield attempt.cause("lock-for-other-platform")
     served = {row.platform for row in attempt.for_platform}
-    is_for_arm = failure.wanted and attempt.is_served and "macos_x86_64" not in served
-    if (
-        is_torch
-        and is_mac
-        and ((has_no_wheel and machine.arch == "x86_64") or (not machine.arch and (has_no_wheel or is_for_arm)))
-    ):
+    is_for_arm = not machine.arch and failure.wanted and attempt.is_served and "macos_x86_64" not in served
+    if is_torch and is_mac and machine.arch in {"x86_64", None} and (has_no_wheel or is_for_arm):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown="" if machine.arch else "arch")
     tags = [match for tag in failure.tags if (match := re.fullmatch(r"manylinux_(\d_\d{1,2})_(\w+)", tag))]
     by_tags = [number(match[1]) for match in tags if match[2] == machine.arch]
