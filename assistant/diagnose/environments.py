@@ -314,8 +314,7 @@ _INSTALLS = re.compile(
 _INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
 _WITH_VALUE = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
 _WITH_VALUE |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project", "-d", "-n"}
-_WITH_VALUE |= {"--build", "--channel", "--index-strategy", "--resume-retries", "--retries", "--target", "--timeout"}
-_WITH_VALUE |= {"--name"}
+_WITH_VALUE |= {"--name", "--channel", "--index-strategy", "--resume-retries", "--retries", "--target", "--timeout"}
 _OF_CONDA_FORGE = {"pytorch", "pytorch-gpu"}  # which are none of PyPI's: https://anaconda.org/conda-forge/pytorch-gpu
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:$|[ =<>!~;@])")
 
