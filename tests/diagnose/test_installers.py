@@ -81,7 +81,7 @@ def test_indexes_are_found_wherever_they_stand() -> None:
         ("https://pytorch.org/get-started/locally", "wrong", ""),
         (f"https://pypi.{ORG}/project/torch", "wrong", "PyPI"),
         ("https://mirrors.nju.edu.cn/pytorch/cu126", "wrong", "https://mirrors.nju.edu.cn/pytorch/whl/cu126"),
-        ("https://pypi.tuna.tsinghua.edu.cn/simpel", "wrong", "https://pypi.tuna.tsinghua.edu.cn/simple"),
+        ("https://pypi.tuna.tsinghua.edu.cn/simpel", "mirror", ""),
         ("https://pypi.tuna.tsinghua.edu.cn/simple", "pypi", ""),
         ("https://nexus.example/repository/pypi/simple", "mirror", ""),
         ("https://files.example/wheels", "unknown", ""),
