@@ -81,6 +81,7 @@ class InstallerTables(Record, frozen=True):
     message: tuple[Form, ...]
 
 
+@cache
 def installer_tables() -> InstallerTables:
     """Return the rows of installers.toml, read once."""
     return table("installers.toml", InstallerTables)

@@ -328,13 +328,9 @@ _OF_PACKAGE = frozenset({"wheel_url", "wheel_page", "wheel_links", "from_source"
 
 
 def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known.
-
-    Those of a rule that is not computed are returned as they are.
-    """
-    texts = (text for remedy in rule.remedy for text in (remedy.text, *remedy.commands, *remedy.check))
-    missing = {name for text in texts for name in PLACEHOLDER.findall(text)} - {*names}
-    if not rule.computed or not missing:
+    """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known."""
+    missing = {name for remedy in rule.remedy for name in remedy.placeholders} - {*names}
+    if not missing:
         return names
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
     found = {**filled, **_names_for_rule(context, rule.key, missing), **names}
@@ -366,17 +362,15 @@ def remedies_for(
     candidates = [
         remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
     ]
-    if rule.computed:
-        pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]
-        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
-        candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
+    names = {**names, "install_compiler": compiler_command(machine)}
+    pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]
+    has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
+    candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
         is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, {}, remedy.unless)
         if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
-            commands = _available(
-                [text.replace("{install-compiler}", compiler_command(machine)) for text in remedy.commands], machine
-            )
+            commands = _available(remedy.commands, machine)
             checks = tuple(check for check in remedy.check if _runs_on(check, machine))
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
@@ -387,13 +381,9 @@ def remedies_for(
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
-    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
-    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
-    if not placeholders <= {*names}:
-        return None
-    if not placeholders:
-        return remedy
+    """Return a remedy with its placeholders filled; None if one of them has no name."""
+    if not remedy.placeholders or not remedy.placeholders <= {*names}:
+        return None if remedy.placeholders else remedy
 
     def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(PLACEHOLDER.sub(lambda match: names[match[1]], text) for text in texts)
@@ -410,7 +400,7 @@ def _runs_on(command: str, machine: Machine) -> bool:
     return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
-def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
+def _available(commands: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
     """Return the commands whose program this machine's distribution has; () if none is left of those that differ.
 
     An unknown distribution is taken for one of the many that have apt or dnf.

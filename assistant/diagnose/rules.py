@@ -27,19 +27,22 @@ from assistant.model.plan import Backend
 from assistant.model.record import Record, from_plain, replace
 
 Verdict = bool | None
+UNKNOWN_COSTS = 0.1  # chosen: confidence lost for each fact that could not be told
 
 
 def _os(machine: Machine, systems: list[str]) -> Verdict:
-    """Return whether the system is among `systems`: linux, windows, macos, native-linux (outside WSL), wsl (inside)."""
-    if machine.os is None:
-        apple = any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
-        return "macos" in systems if apple else True if machine.wsl and {"linux", "wsl"} & set(systems) else None
-    if machine.os != "linux" or "linux" in systems:
-        return machine.os in systems
-    inside_and_outside = {"native-linux", "wsl"} & set(systems)
-    if machine.wsl is None and len(inside_and_outside) == 1:
+    """Return whether the system is among `systems`: linux, windows, macos, native-linux (outside WSL), wsl (inside).
+
+    None if it is unknown, or unknown whether it is inside WSL where that matters.
+    """
+    linux = {"wsl"} if machine.wsl else {"native-linux"} if machine.wsl is False else {"native-linux", "wsl"}
+    is_apple = any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
+    system = machine.os or ("macos" if is_apple else "linux" if machine.wsl else None)
+    if system is None:
         return None
-    return len(inside_and_outside) > 1 or ("wsl" if machine.wsl else "native-linux") in systems
+    possible = linux if system == "linux" else {system}
+    listed = {*systems, "native-linux", "wsl"} if "linux" in systems else {*systems}
+    return True if possible <= listed else None if possible & listed else False
 
 
 def _vendor(machine: Machine, vendors: list[str]) -> Verdict:
@@ -53,12 +56,6 @@ def _gpu(machine: Machine, pattern: str) -> Verdict:
     texts = [f"{gpu.name or ''} {gpu.gfx or ''} {gpu.pci_id or ''}".lower() for gpu in machine.gpus]
     texts = list(dict.fromkeys(text for text in texts if text.strip() and "unstated" not in text))
     return bool(re.search(pattern, " + ".join(texts))) if texts else None
-
-
-def _integrated(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether a GPU is integrated (or, for False, is not); None if that is known of no GPU."""
-    values = {gpu.integrated for gpu in machine.gpus} - {None}
-    return expected in values if values else None
 
 
 def _all_hold(verdicts: Iterable[Verdict]) -> Verdict:
@@ -178,7 +175,6 @@ QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "vendor": _vendor,
     "gpu": _gpu,
     "gpus": lambda machine, least: len(machine.gpus) >= least if machine.gpus else None,
-    "integrated": _integrated,
     "packages": _packages,
     "python": _attribute("python", lambda text, specifier: _is_within(text.split(" ")[0].rstrip("t"), specifier)),
     "python_text": _attribute("python", _matches),
@@ -190,6 +186,7 @@ QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "memory_gb": _attribute("memory_gb", _is_within),
     "driver_fits": _driver_fits,
     "code_fits": _code_fits,
+    # Whether so many are known to be: never None, though others may be installed as well.
     "installed": lambda machine, condition: len(installed_of(machine, condition["of"])) >= condition["least"],
     "builds_differ": _builds_differ,
     "targets": _targets_differ,
@@ -214,7 +211,7 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _MARKED = re.compile("«([^»]{1,200})»")
-PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")  # in the texts and commands of a computed cause
+PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 
 
 class Sign(Record, frozen=True):
@@ -284,6 +281,12 @@ class RuleRemedy(Record, frozen=True):
     names: dict[str, str] = {}
 
     @property
+    def placeholders(self) -> set[str]:
+        """The names of the placeholders in its text, commands, check and pins."""
+        texts = (self.text, *self.commands, *self.check, *(self.plan.pins if self.plan else ()))
+        return {name for text in texts for name in PLACEHOLDER.findall(text)}
+
+    @property
     def shown(self) -> Remedy:
         """The remedy as users see it; a plan that it asks for is still to be made."""
         return Remedy(text=_(self.text, **self.names), commands=self.commands, env=self.env, check=self.check)
@@ -307,7 +310,7 @@ class Rule(Record, frozen=True):
 
     It cannot be on a machine that is known to fail one of its `needs`, whatever a log says.
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
-    that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
+    that a function works out needs no sign. Texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
     """
 
@@ -320,13 +323,12 @@ class Rule(Record, frozen=True):
     needs: dict[str, object] = {}
     sign: tuple[Sign, ...] = ()
     software_only: bool = False
-    computed: bool = False
     general: str = ""
     asks: Asks | None = None
 
     def lacks(self, names: Mapping[str, str]) -> bool:
-        """Return whether this is a computed cause with a placeholder in `cause` that `names` does not fill."""
-        return self.computed and bool({*PLACEHOLDER.findall(self.cause)} - {*names})
+        """Return whether `cause` has a placeholder that `names` does not fill."""
+        return bool({*PLACEHOLDER.findall(self.cause)} - {*names})
 
     @property
     def signs(self) -> tuple[str, ...]:
@@ -479,14 +481,7 @@ T = TypeVar("T", bound=Record)
 
 
 def table(name: str, kind: type[T]) -> T:
-    """Return a shipped file of this room as a record, read once; raise `BadInput` for what is wrong in it."""
-    rows: T = _read_table(name, kind)
-    return rows
-
-
-@cache
-def _read_table(name: str, kind: Any) -> Any:  # noqa: ANN401 - see below
-    """Return what `table` returns; it is a function of its own since a cache keeps no type variable."""
+    """Return a shipped file of this room as a record; raise `BadInput` for what is wrong in it."""
     return from_plain(plain_table(name), kind, name)
 
 
@@ -496,12 +491,13 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 class Cause(NamedTuple):
     """A cause that fits: the key of its rule, and on what it rests.
 
-    `basis` is a row of evidence.toml; `lines` are indexes in `Log.lines`; `names` fill the placeholders of the rule's
-    texts and commands; `known` are questions whose answers decided, `unknown` those that would.
+    `basis` is a row of evidence.toml, or a sign's confidence; `lines` are indexes in `Log.lines`; `names` fill the
+    placeholders of the rule's texts and commands; `known` are questions whose answers decided, `unknown` those that
+    would.
     """
 
     key: str
-    basis: str
+    basis: str | float
     lines: tuple[int, ...] = ()
     names: Mapping[str, str] = NO_NAMES
     known: tuple[str, ...] = ()
@@ -509,8 +505,11 @@ class Cause(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """How often causes on this basis were right in labelled cases, from 0 to 1."""
-        return float(plain_table("evidence.toml")["basis"][self.basis]["confidence"])
+        """How often causes on this basis are right, from 0 to 1, less `UNKNOWN_COSTS` for each unknown question."""
+        basis = self.basis
+        if isinstance(basis, str):
+            basis = float(plain_table("evidence.toml")["basis"][basis]["confidence"])
+        return basis - UNKNOWN_COSTS * len(self.unknown)
 
 
 def _finding_of(check: Check, case: Case, machine: Machine) -> Finding:

@@ -69,13 +69,12 @@ class Prose:
 
     def __init__(self, log: Log) -> None:
         self.told = _told_lines(log)
-        written = zip(log.lines, log.written, strict=True)
-        lines = [(index, line.lower()) for index, ((_number, line), mine) in enumerate(written) if mine]
+        lines = [(index, line.lower()) for index, (_number, line) in enumerate(log.lines) if log.written[index]]
         self.text = "\n".join(line for _index, line in lines)
         self._indexes = [index for index, _line in lines]
         self._starts = [match.end() for match in re.finditer(r"^", self.text, re.MULTILINE)]
-        both = zip(log.lines, log.written, strict=True)
-        self._printed = [line for (_number, line), mine in both if not mine and line.strip()]
+        printed = (line for (_number, line), mine in zip(log.lines, log.written, strict=True) if not mine)
+        self._is_all_prose = not any(map(str.strip, printed))
 
     @cached_property
     def asks_for_nothing(self) -> bool:
@@ -94,7 +93,7 @@ class Prose:
     @property
     def is_solved(self) -> bool:
         """Whether a text tells how a problem was solved, and no line of it was printed by a program."""
-        return "solved" in self.told and not self._printed
+        return "solved" in self.told and self._is_all_prose
 
     def find(self, sign: Sign) -> tuple[tuple[int, ...], Mapping[str, str]] | None:
         """Return the indexes of the lines that tell a sign of prose.toml, and its name; None if it is not told."""
