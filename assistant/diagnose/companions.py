@@ -208,7 +208,7 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
         yield context.cause(
             key, lack.missing.at, {**names, "library": context.as_spelt(lack.missing.at, lack.missing.thing)}
         )
-    elif ("torchcodec" in by_kind or message_at >= 0) and not context.only_warned(max(message_at, name_at, 0)):
+    elif ("torchcodec" in by_kind or message_at >= 0) and not context.went_on(max(message_at, name_at, 0)):
         at = by_kind["torchcodec"].missing.at if "torchcodec" in by_kind else message_at
         keys = ["torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch"]
         for key, basis in zip(

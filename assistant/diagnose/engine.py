@@ -11,7 +11,7 @@ from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.environments import sure_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
-from assistant.diagnose.log import Log, ended_well, read_log
+from assistant.diagnose.log import ERROR, Log, ended_well, read_log
 from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
@@ -45,8 +45,6 @@ _FAILED = re.compile(
     r"|(?<!没)(?<!不)报错|异常"
 )
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
-# RuntimeError: …     error: subprocess-exited-with-error
-_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
     r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
@@ -312,7 +310,7 @@ def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """
     prose = log.prose
     trouble = prose.told.get("trouble", prose.told.get("how-long"))
-    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or _ERROR.search(log.text):
+    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or ERROR.search(log.text):
         return
     problems = _problems(machine)
     for rule in load_rules().rules:

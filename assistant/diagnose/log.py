@@ -321,6 +321,8 @@ _FAILED = re.compile(
     r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
     r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
 )
+# RuntimeError: …     error: subprocess-exited-with-error
+ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 # Failed to create CUDAExecutionProvider. …     Error running sage attention: …, using pytorch attention instead.
 _WITHOUT_IT = re.compile(
     r"failed to create (?:cuda|tensorrt|dml|rocm|openvino|qnn|coreml|migraphx)executionprovider"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import has_code, identify_gpu, load_catalog, number
+from assistant.catalog import identify_gpu, load_catalog
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.rows import FAMILY
@@ -26,13 +26,13 @@ from assistant.diagnose.builds import (
 from assistant.diagnose.companions import triton_names
 from assistant.diagnose.environments import project_of_text
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
-from assistant.diagnose.index import classify_address, platforms_of, tag_of, torch_install
+from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
 from assistant.diagnose.projects import INSTALLERS, project_names
 from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
 from assistant.model.finding import Launch
-from assistant.model.machine import Machine, Vendor
+from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 
@@ -54,12 +54,11 @@ _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 
 def typed_names(context: LogContext) -> dict[str, str]:
-    """Return what pip was told to install, as placeholders `typed` and `typed_packages`; {} if a log does not tell it.
+    """Return what pip was told to install, as placeholders `typed` and `typed_any`; {} if a log does not tell it.
 
     `typed` holds packages, files and indexes as words for a shell, or the last wheel that was downloaded.
     `typed_any` is the same without indexes, and `index_option` what names torch's index beside it: instead of PyPI
-    where all are there. `typed_packages` is `typed_any`, and missing if that would hold a file, as are `typed_torch`,
-    what torch's index has, and `typed_rest`, both of which are there or neither.
+    where all are there.
     """
     for _number, line in reversed(context.log.lines):
         typed, listed = _PIP.search(line), _LISTED.search(line)
@@ -67,18 +66,11 @@ def typed_names(context: LogContext) -> dict[str, str]:
         words = _installable_words(text)
         if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
-            of_torch = [word for word in packages if _is_on_torch_index(word)]
-            rest = [word for word in packages if word not in of_torch]
-            names = {
+            return {
                 "typed": _quoted_words(words),
                 "typed_any": _quoted_words(packages),
-                "index_option": "--extra-index-url" if rest else "--index-url",
+                "index_option": "--index-url" if all(map(_is_on_torch_index, packages)) else "--extra-index-url",
             }
-            if packages and not any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages):
-                names["typed_packages"] = _quoted_words(packages)
-                if of_torch and rest:
-                    names |= {"typed_torch": _quoted_words(of_torch), "typed_rest": _quoted_words(rest)}
-            return names
     downloads = list(_FETCHED.finditer(context.text))
     if not downloads:
         return {}
@@ -134,8 +126,6 @@ def _program_names(context: LogContext) -> dict[str, str]:
 
 # /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
 _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
-# The NVIDIA driver on your system is too old (found version 11040).
-_DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
 
 
@@ -152,56 +142,21 @@ def _source_build_names(context: LogContext) -> dict[str, str]:
     return {"built_here": source_of(package), "package": package}
 
 
-def _older_torch_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders of an older torch for a driver that is too old; {} if no build for it is known.
-
-    `driver_cuda` is the driver's CUDA, `older` the command that installs the newest torch for it, `older_torch` its
-    version. That build has code for all NVIDIA cards of the machine, and is of the steady variant if one fits.
-    """
-    message = _DRIVER_CUDA.search(context.text)
-    platform = platforms_of(context.machine.os, context.machine.arch)[0]
-    wheels = load_catalog().wheels(platform, tag_of(context.machine) or None, f"cu{message[1]}") if message else ()
-    cards = [number(gpu.compute_capability) for gpu in context.machine.gpus if gpu.vendor is Vendor.NVIDIA]
-    fitting_wheels = [
-        wheel for wheel in wheels if all(has_code(wheel.sm, wheel.ptx, card, alone=False) for card in cards if card)
-    ]
-    if message is None or not fitting_wheels:
-        return {}
-    steady_variant = plain_table("kits.toml")["steady"].get(message[1], "")
-    wheel = next((wheel for wheel in fitting_wheels if wheel.variant == steady_variant), fitting_wheels[0])
-    command = torch_install(wheel).replace("pip install", "pip install --force-reinstall", 1)
-    return {"driver_cuda": f"{message[1]}.{message[2]}", "older": command, "older_torch": wheel.version}
-
-
 def _onnxruntime_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `ort`, ONNX Runtime for the CUDA in use, and perhaps `ort_eight`; {} if none is known.
+    """Return the placeholder `ort`, ONNX Runtime for the CUDA in use; {} if none is known for it."""
+    versions = versions_for_cuda(find_companion("onnxruntime-gpu"), max(context.cuda, default=0))
+    return {"ort": f"onnxruntime-gpu{versions}"} if versions else {}
 
-    `ort_eight` is the release that takes cuDNN 8 with CUDA 12, if a log names cuDNN 8.
+
+def _ffmpeg_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders of the newest FFmpeg that TorchCodec takes, as its message tells it, else FFmpeg 7.
+
+    `ffmpeg` is its major version, `beyond` the next one, `ffmpeg_release` its release on conda-forge.
     """
-    major = max(context.cuda, default=0)
-    versions = versions_for_cuda(find_companion("onnxruntime-gpu"), major) if major else ""
-    names = {"ort": f"onnxruntime-gpu{versions}"}
-    if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", context.text):  # noqa: PLR2004 - the feed is CUDA 12's
-        names["ort_eight"] = plain_table("kits.toml")["onnxruntime_for_cudnn_8"]
-    return names if versions else {}
-
-
-def _listed_names(context: LogContext) -> dict[str, str]:
-    """Return placeholders whose values are listed in kits.toml, unless a log tells them.
-
-    `vllm_tag` is the tag of vLLM's image. `ffmpeg`, `beyond` and `ffmpeg_release` are the newest FFmpeg that TorchCodec
-    takes: its major version, the next one, and its release on conda-forge.
-    """
-    tables, vllm = plain_table("kits.toml"), context.versions.get("vllm", "").partition("+")[0]
-    supported = _SUPPORTS.search(context.text)
+    supported, releases = _SUPPORTS.search(context.text), plain_table("kits.toml")["ffmpeg"]
     newest = max(re.findall(r"\d", supported[1])) if supported else "7"
-    releases = tables["ffmpeg"]
-    return {
-        "vllm_tag": f"v{vllm}" if vllm else tables["images"]["vllm"],
-        "ffmpeg": newest,
-        "beyond": str(int(newest) + 1),
-        "ffmpeg_release": releases.get(newest, releases["7"]),
-    }
+    release = releases.get(newest, releases["7"])
+    return {"ffmpeg": newest, "beyond": str(int(newest) + 1), "ffmpeg_release": release}
 
 
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
@@ -266,34 +221,26 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _source_build_names,
     _container_names,
     _amd_names,
-    _older_torch_names,
     _onnxruntime_names,
-    _listed_names,
+    _ffmpeg_names,
 )
 
 
-def _names_for_rule(context: LogContext, key: str, placeholders: set[str]) -> dict[str, str]:
+def _names_for_rule(context: LogContext, key: str) -> dict[str, str]:
     """Return values for the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
 
-    They are `package` (that is built, or does not load), `install` (a command for TorchCodec), and `by` (what asks).
+    They are `package` (that is built, or does not load), `torch`, and `install` (a command for Triton or TorchCodec).
     """
-    if key.startswith(("ext-", "triton-")):
-        torch = {"torch": context.torch} if context.torch else {}
-        return triton_names(context) if key.startswith("triton-") else {**torch, **package_built(context)}
+    if key.startswith("triton-"):
+        return triton_names(context)
+    if key.startswith("ext-"):
+        return {**({"torch": context.torch} if context.torch else {}), **package_built(context)}
     if key == "torch-abi-mismatch":
         return _unloadable_package(context)
-    if key.startswith("torchcodec-") and (install := torchcodec_install(context)):
-        return {"install": install}
-    if "by" in placeholders and key == "torch-no-intel-mac-wheel":
-        return {"by": package["package"]} if (package := package_built(context)) else {}
-    if "by" in placeholders:
-        requirer = _DEPENDS.search(context.text)
-        return {"by": requirer[1]} if requirer else {}
-    return {}
+    install = torchcodec_install(context) if key.startswith("torchcodec-") else ""
+    return {"install": install} if install else {}
 
 
-# What pip prints of a conflict: chatterbox-tts 0.1.1 depends on numpy==1.26.0
-_DEPENDS = re.compile(r"^ {0,8}([a-z][\w.-]{1,40}) \d[\w.]{0,20} depends on \w", re.MULTILINE)
 _LOAD = re.compile(
     r"dll load failed while importing ([\w.]{1,60})|import(?:ing)? ([\w.]{3,60})[^\n]{0,40}dll load failed"
     r"|dll load failed"
@@ -324,7 +271,7 @@ def _only_compiled_package(context: LogContext) -> str:
     return packages[0] if len(packages) == 1 else ""
 
 
-_OF_PACKAGE = frozenset({"wheel_url", "wheel_page", "wheel_links", "from_source", "ready", "torch_first"})
+_OF_PACKAGE = frozenset({"wheel_url", "wheel_links", "from_source", "ready", "torch_first"})
 
 
 def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
@@ -333,13 +280,11 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     if not missing:
         return names
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
-    found = {**filled, **_names_for_rule(context, rule.key, missing), **names}
+    found = {**filled, **_names_for_rule(context, rule.key), **names}
     package = found.get("package", "")
-    if "typed_right" in missing and package and {"typed", "right"} <= {*found}:
-        found["typed_right"] = re.sub(rf"(?<![\w.-]){re.escape(package)}(?![\w.-])", found["right"], found["typed"])
     if package == UNNAMED:  # the installer refuses a Python without saying for which package
         found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
-        found |= {"again": found["typed"]} if "typed" in found else {"bare": found.get("best_python", "")}
+        found |= {"again": found["typed"]} if "typed" in found else {}
     if package and "uv_build" in missing:
         found |= project_names(context, package)
     if package and _OF_PACKAGE & missing:
