@@ -306,7 +306,7 @@ def _argument_causes(context: LogContext) -> Iterator[Cause]:
         frames = context.frames_above(message.start())
         package = package_of(called[1]) if called else package_of(frames[-1]) if frames else ""
         if _loses_names(package) and package != "triton" and not context.went_on(message.start()):
-            names = {"package": package, "present": context.versions.get(package, "")}
+            names = {"package": package, "present": context.machine.packages.get(package, "")}
             yield context.cause("companion-version-mismatch", message.start(), names, "library-part")
 
 
@@ -347,7 +347,7 @@ def _missing_name_causes(context: LogContext, at: int, package: str, name: str) 
         and package not in {"numpy", "onnxruntime", "torch-directml", "torchaudio"}
         and (not name or (package != "torchvision" and "partially initialized module" not in line))
     ):
-        present = context.versions.get(package, "")
+        present = context.machine.packages.get(package, "")
         names = {"package": package, "present": present, **gone, "missing": missing if gone else ""}
         yield context.cause("companion-version-mismatch", at, names)
 

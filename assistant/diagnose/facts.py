@@ -9,21 +9,12 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import Companion, all_names, carried_by_torch_index, find_companion, version_ranges
+from assistant.catalog.companions import Companion, carried_by_torch_index, find_companion, version_ranges
 from assistant.diagnose.log import ERROR, Log, died_at
 from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
 
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
-# torch 2.9.0+cpu, torchcodec 0.8.1     torchaudio==2.7.1+cu118     xformers: 0.0.35
-_VERSION = re.compile(
-    r"(?<![\w.-])([a-z][\w-]{2,40}?)(?:==|: ?| |-|\(|=)v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|dev"
-    r"|rc|a|b)\d{1,9})?(?:\+[\w.]{2,20})?)(?![\w+])"
-)
-_WANTS = re.compile(
-    r"(?:requires?|requirement|depends on|needs?|uninstall\w{0,5}|requested|built for|collecting"
-    r"|installation:)[ :]{1,3}$"
-)
 # nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
 _CUDA = re.compile(
     r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
@@ -88,21 +79,10 @@ class LogContext:
     def __init__(self, log: Log, machine: Machine) -> None:
         self.log, self.machine, self.text = log, machine, log.text
 
-    @cached_property
-    def versions(self) -> dict[str, str]:
-        """The versions of packages, by name: those that are installed, else those that the text tells."""
-        companions = {*all_names(), "torch"}
-        told_versions: dict[str, str] = {}
-        for match in _VERSION.finditer(self.text):
-            name = str(canonicalize_name(match[1]))
-            if name in companions and not _WANTS.search(self.text, max(0, match.start() - 40), match.start()):
-                told_versions.setdefault(name, match[2])
-        return {**told_versions, **self.machine.packages}
-
     @property
     def torch(self) -> str:
         """The version of torch with its local part, such as "2.9.0+cpu"; "" if unknown."""
-        version = self.versions.get("torch", "")
+        version = self.machine.packages.get("torch", "")
         return version if re.match(r"\d{1,2}\.\d{1,3}", version) else ""
 
     @property
