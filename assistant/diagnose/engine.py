@@ -19,12 +19,12 @@ from assistant.diagnose.rules import (
     Rule,
     RuleRemedy,
     Sign,
+    compiled,
     evaluate,
     holds,
     load_rules,
     plain_table,
 )
-from assistant.diagnose.words import compiled_ascii
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
@@ -280,8 +280,8 @@ def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None
     ranked = [
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
         for row in rows
-        if (found := [*compiled_ascii("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
-        and all(compiled_ascii(pattern).search(log.text) for pattern in row.get("all", ()))
+        if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
+        and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     if about_a_gpu:

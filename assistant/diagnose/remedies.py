@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import identify_gpu, load_catalog
+from assistant.catalog import load_catalog
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
-from assistant.catalog.rows import FAMILY
+from assistant.catalog.rows import CORE
 from assistant.diagnose.builds import (
     compiler_command,
     compiler_names,
@@ -42,8 +42,6 @@ _PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?
 _FETCHED = re.compile(
     r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)([\w.]{1,20}))?-[\w.-]{5,90}\.whl"
 )
-# The same as a list of Python's, as an application prints the command that it ran.
-_LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
 _WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
 # Options whose value is no package, and that are not repeated.
@@ -61,9 +59,8 @@ def typed_names(context: LogContext) -> dict[str, str]:
     where all are there.
     """
     for _number, line in reversed(context.log.lines):
-        typed, listed = _PIP.search(line), _LISTED.search(line)
-        text = typed[1] if typed else " ".join(re.findall(r"'([^']{1,200})'", listed[1])) if listed else ""
-        words = _installable_words(text)
+        typed = _PIP.search(line)
+        words = _installable_words(typed[1]) if typed else []
         if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
             return {
@@ -71,18 +68,18 @@ def typed_names(context: LogContext) -> dict[str, str]:
                 "typed_any": _quoted_words(packages),
                 "index_option": "--index-url" if all(map(_is_on_torch_index, packages)) else "--extra-index-url",
             }
-    downloads = list(_FETCHED.finditer(context.text))
+    downloads = _FETCHED.findall(context.text)
     if not downloads:
         return {}
-    name, version, build = downloads[-1].groups()
-    index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
+    name, version, build = downloads[-1]
+    index = load_catalog().index_url(build) if build.startswith(("cu", "rocm", "xpu", "cpu")) else None
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
 
 
 def _is_on_torch_index(requirement: str) -> bool:
     """Return whether torch's index has what a requirement names."""
     name = canonicalize_name(re.split(r"[\[=<>~!]", requirement, maxsplit=1)[0])
-    return name in {"torch", *FAMILY} or carried_by_torch_index(name)
+    return name in CORE or carried_by_torch_index(name)
 
 
 def _quoted_words(words: list[str]) -> str:
@@ -167,33 +164,22 @@ _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--d
 _TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
-_SIF_FILE = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
-
-
 def _container_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `image`, which docker or podman was told to run, and `sif`, the .sif file in use."""
-    sif, command = _SIF_FILE.search(context.text), _STARTED.search(context.text)
-    names = {"image": "IMAGE", "sif": sif[1] if sif else "IMAGE.sif"}
+    """Return the placeholder `image`, which docker or podman was told to run, else the word IMAGE."""
+    command = _STARTED.search(context.text)
     for previous, word in pairwise(("--rm", *(command[1].split() if command else ()))):
         is_value = previous.startswith("-") and previous not in _FLAGS and "=" not in previous
         image = word.rstrip(",.;")
         if not word.startswith("-") and not is_value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
-            return {**names, "image": image}
-    return names
+            return {"image": image}
+    return {"image": "IMAGE"}
 
 
 def _amd_names(context: LogContext) -> dict[str, str]:
-    """Return values for the placeholders `gfx` and `torch_here`, without those that are unknown.
-
-    `gfx` is the target that a log says is in use, else the GPU's own, any that the log names, or that of its identity.
-    """
-    used = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", context.text)
+    """Return values for the placeholders `gfx`, a GPU's target, and `torch_here`, without those that are unknown."""
     gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in context.machine.gpus).lower()
-    named_target = _TARGET.search(gpus) or _TARGET.search(context.text)
-    identities = filter(None, map(identify_gpu, context.machine.gpus))
-    by_identity = next((identity.gfx for identity in identities if identity.gfx), None)
-    target = used[1] if used else named_target[0] if named_target else by_identity
-    placeholders = {"gfx": target or "", "torch_here": context.torch}
+    target = _TARGET.search(gpus) or _TARGET.search(context.text)
+    placeholders = {"gfx": target[0] if target else "", "torch_here": context.torch}
     return {name: value for name, value in placeholders.items() if value}
 
 
@@ -241,34 +227,16 @@ def _names_for_rule(context: LogContext, key: str) -> dict[str, str]:
     return {"install": install} if install else {}
 
 
-_LOAD = re.compile(
-    r"dll load failed while importing ([\w.]{1,60})|import(?:ing)? ([\w.]{3,60})[^\n]{0,40}dll load failed"
-    r"|dll load failed"
-)
-
-
 def _unloadable_package(context: LogContext) -> dict[str, str]:
     """Return the placeholder `package`: the one whose compiled part does not load; {} if unknown or of torch's trio.
 
-    It is named by the module that is imported, by the frame above the message, or is the only one in the text.
+    It is that of the frame above the message, or the only one with compiled code that the text names.
     """
-    message = _LOAD.search(context.text)
-    frames = context.frames_above(message.start()) if message else ()
-    module = (message[1] or message[2] or "") if message else ""
-    by_module = package_of(module) if module and not module.startswith("_") else ""
-    package = (
-        by_module
-        or (package_of(frames[-1]) if frames else "")
-        or ("" if message and frames else _only_compiled_package(context))
-    )
-    return {"package": package} if package and package not in {"torch", "torchvision", "torchaudio"} else {}
-
-
-def _only_compiled_package(context: LogContext) -> str:
-    """Return the only package with compiled code that a text names; "" if it names none or several."""
+    frames = context.frames_above(max(0, context.text.find("dll load failed")))
     words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", context.text)}
-    packages = [name for name in all_names() & words if (row := find_companion(name)) and row.compiler]
-    return packages[0] if len(packages) == 1 else ""
+    named = [name for name in all_names() & words if (row := find_companion(name)) and row.compiler]
+    packages = [package_of(frames[-1])] if frames else named
+    return {"package": packages[0]} if len(packages) == 1 and packages[0] not in CORE else {}
 
 
 _OF_PACKAGE = frozenset({"wheel_url", "wheel_links", "from_source", "ready", "torch_first"})

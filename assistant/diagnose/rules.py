@@ -65,25 +65,22 @@ def _all_hold(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _packages(machine: Machine, specifiers: dict[str, str]) -> Verdict:
-    """Return whether each package fits: `*` any version, `>=2,<3` a range, `/x/` a pattern; None if one is not listed.
-
-    False if one that is listed does not fit.
-    """
-
-    def fits(version: str | None, specifier: str) -> Verdict:
-        if version is None or specifier == "*":
-            return None if version is None else True
-        if specifier.startswith("/"):
-            return bool(re.search(specifier.strip("/"), version.lower()))
-        return _is_within(version.partition("+")[0], specifier)
-
-    return _all_hold(fits(machine.packages.get(name), specifier) for name, specifier in specifiers.items())
+    """Return whether each package fits (see `_fits`); None if one is not listed, False if one that is does not fit."""
+    versions = machine.packages
+    return _all_hold(
+        _fits(versions[name], specifier) if name in versions else None for name, specifier in specifiers.items()
+    )
 
 
-def _is_within(version: object, specifier: str) -> Verdict:
-    """Return whether a version or a number is within a specifier; None if it is neither."""
+def _fits(value: object, specifier: str) -> Verdict:
+    """Return whether a version or a number fits: `*` any, `>=2,<3` a range, `/x/` a pattern; None if it is neither."""
+    if specifier == "*":
+        return True
+    if specifier.startswith("/"):
+        return bool(re.search(specifier.strip("/"), str(value).lower()))
+    version = re.split("[+ ]", str(value))[0].rstrip("t")  # 2.9.1+cu130     3.13t
     try:
-        return SpecifierSet(specifier, prereleases=True).contains(Version(str(version)))
+        return SpecifierSet(specifier, prereleases=True).contains(Version(version))
     except InvalidVersion:
         return None
 
@@ -176,14 +173,13 @@ QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "gpu": _gpu,
     "gpus": lambda machine, least: len(machine.gpus) >= least if machine.gpus else None,
     "packages": _packages,
-    "python": _attribute("python", lambda text, specifier: _is_within(text.split(" ")[0].rstrip("t"), specifier)),
-    "python_text": _attribute("python", _matches),
+    "python": _attribute("python", _fits),
     "python_bits": _attribute("python_bits", operator.eq),
     "rosetta": _attribute("rosetta", operator.eq),
     "container": _attribute("container", _matches),
-    "driver": _attribute("nvidia_driver", _is_within),
-    "disk_free_gb": _attribute("disk_free_gb", _is_within),
-    "memory_gb": _attribute("memory_gb", _is_within),
+    "driver": _attribute("nvidia_driver", _fits),
+    "disk_free_gb": _attribute("disk_free_gb", _fits),
+    "memory_gb": _attribute("memory_gb", _fits),
     "driver_fits": _driver_fits,
     "code_fits": _code_fits,
     # Whether so many are known to be: never None, though others may be installed as well.
@@ -458,8 +454,8 @@ def literals(pattern: str) -> frozenset[str]:
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern as a regular expression, without its marks « and »; texts are searched with plain quotes."""
-    return re.compile(pattern.replace("«", "").replace("»", ""))
+    """Return a pattern as a regular expression, without its marks « and »; a Chinese character ends an English word."""
+    return re.compile(pattern.replace("«", "").replace("»", ""), re.ASCII)
 
 
 @cache

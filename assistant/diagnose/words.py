@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from assistant.catalog.names import patterns
-from assistant.diagnose.rules import NO_NAMES, Sign, plain_table
+from assistant.diagnose.rules import NO_NAMES, Sign, compiled, plain_table
 
 if TYPE_CHECKING:
     from assistant.diagnose.log import Log
@@ -101,11 +101,9 @@ class Prose:
             return None
         lines, names = [self.told[key] for key in sign.told], NO_NAMES
         if sign.near:
-            if len(self.text) > LONGEST_TEXT or any(
-                compiled_ascii(pattern).search(self.text) for pattern in sign.without
-            ):
+            if len(self.text) > LONGEST_TEXT or any(compiled(pattern).search(self.text) for pattern in sign.without):
                 return None
-            matches = [list(compiled_ascii(pattern).finditer(self.text)) for pattern in sign.near]
+            matches = [list(compiled(pattern).finditer(self.text)) for pattern in sign.near]
             match = _first_near_all(matches, APART_IN_A_TEXT)
             if match is None:
                 return None
@@ -121,7 +119,7 @@ def _told_lines(log: Log) -> dict[str, int]:
     `none`; `printed` are patterns of what programs print in its place.
     """
     rows = _table("told")
-    printed = {row["key"]: compiled_ascii("|".join(row.get("printed", ["(?!)"]))).search(log.text) for row in rows}
+    printed = {row["key"]: compiled("|".join(row.get("printed", ["(?!)"]))).search(log.text) for row in rows}
     lines = {key: log.index_at(match.start()) for key, match in printed.items() if match}
     for start, sentence in _sentences(log.text):
         if not log.written[log.index_at(start)]:
@@ -163,13 +161,7 @@ def _word_patterns() -> dict[str, re.Pattern[str]]:
     """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU."""
     lists = _table("words")
     lists = {**lists, "gpu": [*lists["gpu"], *(pattern.pattern for pattern in patterns("mentions").values())]}
-    return {name: compiled_ascii("|".join(words)) for name, words in lists.items()}
-
-
-@cache
-def compiled_ascii(pattern: str) -> re.Pattern[str]:
-    """Return the pattern compiled; a Chinese character ends an English word."""
-    return re.compile(pattern, re.ASCII)
+    return {name: compiled("|".join(words)) for name, words in lists.items()}
 
 
 def _table(name: str) -> Any:  # noqa: ANN401 - rows of several shapes, only looked up
