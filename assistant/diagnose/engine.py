@@ -231,7 +231,7 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
         if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
     ]
     if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in fitting):
-        hint = _hint_for(log, Machine(), about_a_gpu=False)
+        hint = _hint_for(log)
         return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
 
@@ -259,34 +259,36 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
 
     An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
-    then a check of the GPU; None if nothing can be said.
+    then a check of the GPU if all are of one maker; None if nothing can be said.
     """
     seen = log.prose.symptoms
-    step = _hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
-    step = step or _hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
+    step = _hint_for(log) or _question(seen, machine)
+    if step is None and (seen or _ON_THE_CPU.search(log.text)):
+        vendors = {gpu.vendor.value for gpu in machine.gpus}
+        rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
+        step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
     if step is None and not seen and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
 
-def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
-    """Return what to look at next for a text without a known cause, by hints.toml; None if nothing can be said.
+def _hint_for(log: Log) -> Remedy | None:
+    """Return what to look at next for a text without a known cause, by hints.toml; None if no row fits.
 
-    Programs go before errors, and the error that stands last in the text before those above it, and any of them before
-    the check of the GPU, which is given if the text is `about_a_gpu` and all GPUs are of one maker.
+    Programs go before errors, and the error that stands last in the text before those above it.
     """
-    rows = plain_table("hints.toml")["hint"]
-    vendors = {gpu.vendor.value for gpu in machine.gpus}
     ranked = [
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
-        for row in rows
+        for row in plain_table("hints.toml")["hint"]
         if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
         and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
-    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
-    if about_a_gpu:
-        hints += [row for row in rows if {row.get("vendor")} == vendors and machine.os in row.get("os", [machine.os])]
-    return Remedy(text=_(hints[0]["text"]), commands=tuple(hints[0].get("commands", ()))) if hints else None
+    return _as_remedy(max(ranked, key=lambda entry: entry[:2])[2]) if ranked else None
+
+
+def _as_remedy(row: dict[str, Any]) -> Remedy:
+    """Return a row of hints.toml as a remedy."""
+    return Remedy(text=_(row["text"]), commands=tuple(row.get("commands", ())))
 
 
 def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:

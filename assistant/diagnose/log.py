@@ -79,7 +79,7 @@ class Log:
         """Return the position in `text` at which the line at an index begins."""
         return self._starts[index]
 
-    def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
+    def around(self, index: int, count: int) -> tuple[tuple[int, str], ...]:
         """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
 
@@ -324,10 +324,11 @@ _FAILED = re.compile(
 # RuntimeError: …     error: subprocess-exited-with-error
 ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 # Failed to create CUDAExecutionProvider. …     Error running sage attention: …, using pytorch attention instead.
+# !!! Exception during processing !!! …     (of ComfyUI, which says "Prompt executed" even then)
 _WITHOUT_IT = re.compile(
     r"failed to create (?:cuda|tensorrt|dml|rocm|openvino|qnn|coreml|migraphx)executionprovider"
     r"|failed to load library \S{0,40}onnxruntime_providers_"
-    r"|error running sage attention"
+    r"|error running sage attention|exception during processing"
 )
 # Traceback (most recent call last):
 #   File "/content/Real-ESRGAN/inference_realesrgan_video.py", line 10, in <module>
@@ -353,9 +354,7 @@ def ended_well(log: Log) -> bool:
     An installation that ended well is no such run: what it put in place may be the trouble.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
-    if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
-        return False
-    if _WITHOUT_IT.search(log.text):
+    if _WITHOUT_IT.search(log.text) or died_at(log.text) >= 0:
         return False
     success = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return success is not None and not any(_FAILED.search(line) for line in lines[success:])

@@ -239,9 +239,6 @@ def _unloadable_package(context: LogContext) -> dict[str, str]:
     return {"package": packages[0]} if len(packages) == 1 and packages[0] not in CORE else {}
 
 
-_OF_PACKAGE = frozenset({"wheel_url", "wheel_links", "from_source", "ready", "torch_first"})
-
-
 def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
     """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known."""
     missing = {name for remedy in rule.remedy for name in remedy.placeholders} - {*names}
@@ -255,9 +252,7 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
         found |= {"again": found["typed"]} if "typed" in found else {}
     if package and "uv_build" in missing:
         found |= project_names(context, package)
-    if package and _OF_PACKAGE & missing:
-        found = {"from_source": source_of(package), **wheel_names(context, package), **found}
-    return found
+    return {"from_source": source_of(package), **wheel_names(context, package), **found} if package else found
 
 
 def remedies_for(
@@ -320,8 +315,8 @@ def _available(commands: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
     """
     having, name = plain_table("programs.toml")["has"], (machine.os_version or "").lower()
     families = plain_table("programs.toml")["family"]
-    own = next(({row["name"]} for row in families if re.search("|".join((*row["names"], row["name"])), name)), None)
-    own = own or {"ubuntu", "fedora"}
+    known = ({row["name"]} for row in families if re.search("|".join((*row["names"], row["name"])), name))
+    own = next(known, {"ubuntu", "fedora"})
     given = [command for command in commands if command]
     able = [command for command in given if own & {*having.get(_program_name(command), own)}]
     is_left = any(_program_name(command) in having for command in able)
