@@ -1,4 +1,4 @@
-"""What surrounds a message: who asks, which versions are told, whether the run went on, what pip has to do."""
+"""What surrounds a message: who asks, which torch and CUDA are there, whether the run went on, what pip has to do."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class LogContext:
     def cuda(self) -> frozenset[int]:
         """The CUDA majors in use: of the toolkit, else those in the text, else torch's; empty if unknown."""
         toolkit = self.machine.packages.get("cuda", "")
-        told_versions = [toolkit] if toolkit[:2].isdigit() else [f"{match[1]}." for match in _CUDA.finditer(self.text)]
-        return frozenset(int(version[:2]) for version in told_versions or filter(None, [self.torch_cuda]))
+        majors = [toolkit[:2]] if toolkit[:2].isdigit() else _CUDA.findall(self.text) or [self.torch_cuda[:2]]
+        return frozenset(int(major) for major in majors if major)
 
     def cause(self, key: str, at: int, names: Mapping[str, str] = NO_NAMES, basis: str = "library") -> Cause:
         """Return a cause that the line of a position shows; names without a value are left out."""
@@ -157,7 +157,7 @@ class LogContext:
 def pip_install(name: str, torch: str, *others: str) -> str:
     """Return the command that installs the versions of companions for a torch, from the index of torch's build.
 
-    "" if torch is unknown, or no version of the first one is known to go with it.
+    Companions of which no version is known to go with it are left out; "" if none is left, as with an unknown torch.
     """
     public, _plus, build = torch.partition("+")
     requirements = []
