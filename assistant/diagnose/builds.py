@@ -292,7 +292,7 @@ def wheel_names(context: LogContext, package: str) -> dict[str, str]:
     tag, row = tag_of(machine), find_companion(package)
     name = package.replace("-", "[-_]")
     match = re.search(rf"(?<![\w.]){name}[-= @`v]{{1,4}}(\d[\d.]{{1,12}}\d(?:\.post\d{{1,2}})?)", context.text)
-    version = match[1] if match else context.versions.get(package, "")
+    version = match[1] if match else context.machine.packages.get(package, "")
     names = {}
     if torch and platform:
         variant = variant or load_catalog().build_of(torch, "pypi", platform)

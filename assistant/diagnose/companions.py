@@ -200,7 +200,7 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
     if lack := other or ffmpeg:
         library = context.as_spelt(lack.missing.at, lack.missing.thing)
         yield context.cause(keys[bool(other)], lack.missing.at, {**names, "library": library})
-    elif at >= 0 and not context.only_warned(at):
+    elif at >= 0 and not context.went_on(at):
         likelier_first = keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys
         for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
             yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
@@ -308,7 +308,7 @@ def _missing_name_causes(context: LogContext, at: int, package: str, name: str) 
         and (package != "torchaudio" or gone)
         and (not name or (package != "torchvision" and "partially initialized module" not in line))
     ):
-        present = context.versions.get(package, "")
+        present = context.machine.packages.get(package, "")
         names = {"package": package, "present": present, **gone, "missing": missing if gone else ""}
         yield context.cause("companion-version-mismatch", at, names)
 

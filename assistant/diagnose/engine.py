@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
@@ -12,14 +11,13 @@ from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.environments import sure_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
-from assistant.diagnose.log import Log, ended_well, read_log
+from assistant.diagnose.log import ERROR, Log, ended_well, read_log
 from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
     Cause,
     Rule,
     RuleRemedy,
-    Rules,
     Sign,
     compiled,
     evaluate,
@@ -27,7 +25,6 @@ from assistant.diagnose.rules import (
     load_rules,
     plain_table,
 )
-from assistant.diagnose.words import compiled_ascii
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
@@ -36,7 +33,6 @@ from assistant.parsers.mentioned import find_replaced_torch
 from assistant.privacy import redact
 
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
-UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
@@ -49,8 +45,6 @@ _FAILED = re.compile(
     r"|(?<!没)(?<!不)报错|异常"
 )
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
-# RuntimeError: …     error: subprocess-exited-with-error
-_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
     r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
@@ -60,46 +54,33 @@ _NO_LONGER = re.compile(
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
-_DETECT = ("assistant detect",)
-_ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
+_WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 _QUESTIONS = {
-    "os": (_("First find out which system this is: Windows, WSL, native Linux or macOS."), ("uname -a", "ver")),
-    "vendor": (_("First find out which GPU is in the computer."), _DETECT),
-    "gpu": (_("First find out which GPU is in the computer."), _DETECT),
-    "packages": (_("First find out which versions are installed."), ("python -m pip list",)),
-    "python": (_("First find out which Python runs the program."), ("python -VV",)),
-    "index": (
-        _("First find out which index the installer asks, and whether Python is a 64-bit build."),
-        ("python -m pip config list", "python -VV"),
+    "os": Remedy(
+        text=_("First find out which system this is: Windows, WSL, native Linux or macOS."),
+        commands=("uname -a", "ver"),
     ),
-    "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
-    "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
+    "vendor": _WHICH_GPU,
+    "gpu": _WHICH_GPU,
+    "packages": Remedy(text=_("First find out which versions are installed."), commands=("python -m pip list",)),
+    "python": Remedy(text=_("First find out which Python runs the program."), commands=("python -VV",)),
+    "index": Remedy(
+        text=_("First find out which index the installer asks, and whether Python is a 64-bit build."),
+        commands=("python -m pip config list", "python -VV"),
+    ),
+    "driver": Remedy(text=_("First find out the version of NVIDIA's driver."), commands=("nvidia-smi",)),
 }
 
 
 class Match(NamedTuple):
     """One cause that fits: its diagnosis and the index of the first line in the log that shows it; None if none does.
 
-    `origins` holds, for each of its remedies, the rule's remedy that it was made of; None for a question.
+    `origins` holds, for each of its remedies, the rule's remedy that it was made of; None for a question or a hint.
     """
 
     diagnosis: Diagnosis
     line: int | None
     origins: tuple[RuleRemedy | None, ...]
-
-
-class SignMatch(NamedTuple):
-    """A sign, or a computed cause, that fits: its confidence, the indexes of the lines that show it, and its names.
-
-    `unknown` are the questions of rules.py that lower the confidence, `known` those whose answers decided; `names`
-    fill the placeholders of the rule.
-    """
-
-    confidence: float
-    lines: tuple[int, ...]
-    unknown: tuple[str, ...]
-    known: tuple[str, ...]
-    names: Mapping[str, str] = NO_NAMES
 
 
 def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
@@ -143,42 +124,116 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    search = _search_in(log, load_rules())
-    fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
-    if not fitting and supposing:
-        fitting = _ranked_matches(search, [*_fact_causes(log, machine)], machine)
+    ranked = _ranked([cause for find in FINDERS for cause in find(log, machine)], machine)
+    if not ranked and supposing:
+        ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
-    found = []
-    for rule, match in fitting:
-        names = sure_names(context, rule, with_remedy_names(context, rule, match.names))
-        adapted = _for_program(rule, _to_match(rule, match._replace(names=names), search, machine), log)
-        found += [adapted] if adapted else []
-    return tuple(found)
+    found = (_to_match(rule, cause, context) for rule, cause in ranked)
+    return tuple(match for match in found if match)
 
 
-def _for_program(rule: Rule, match: Match, log: Log) -> Match | None:
-    """Return a match as it is told of the program of a log; None if it tells nothing then.
+def _ranked(causes: list[Cause], machine: Machine) -> list[tuple[Rule, Cause]]:
+    """Return the rules of some causes, each with its most confident cause, the best first; [] if none fits the machine.
 
-    For one that brings its own runtime, such as Ollama, or is no Python, remedies that install Python packages are left
-    out. If none is left, the first is told without its commands; with an own runtime, a cause that the program itself
-    printed with what to look at in that program.
+    Rules whose `needs` the machine is known to fail are left out.
+    """
+    fitting = []
+    for rule in load_rules().rules:
+        own = [cause for cause in causes if cause.key == rule.key]
+        if own and False not in evaluate(machine, rule.needs).values():
+            fitting.append((rule, max(own, key=lambda cause: cause.confidence)))
+    ranked = sorted(fitting, key=lambda pair: -pair[1].confidence)
+    best = ranked[0][1] if ranked else None
+    # Beside a sure cause, those that only explain the same lines are no help.
+    sure_lines = {*best.lines} if best and best.confidence >= PRINTED else set()
+    return [pair for pair in ranked if pair[1] is best or not sure_lines or not {*pair[1].lines} <= sure_lines]
+
+
+def _sign_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause for each sign of a rule that matches in a log and on a machine."""
+    problems = _problems(machine) if log.prose.told else set()
+    for rule in load_rules().rules:
+        for sign in rule.sign:
+            if (rule.key in problems or not sign.found) and (cause := _match_sign(rule.key, sign, log, machine)):
+                yield cause
+
+
+def _problems(machine: Machine) -> set[str]:
+    """Return the keys of the checks that find something wrong with a machine."""
+    return {finding.key for finding in load_rules().check_up(machine) if finding.wrong}
+
+
+def _match_sign(key: str, sign: Sign, log: Log, machine: Machine) -> Cause | None:
+    """Return the cause with a key that its sign shows in a log; None if a pattern or a fact of the machine excludes it.
+
+    Questions in `likely` that have no answer are among the cause's unknown ones.
+    """
+    any_lines = [line for text in sign.any if (line := log.first_line(text)) is not None]
+    all_lines = [line for text in sign.all if (line := log.first_line(text)) is not None]
+    if (sign.any and not any_lines) or len(all_lines) < len(sign.all) or any(map(log.holds, sign.none)):
+        return None
+    if sign.fatal and LogContext(log, machine).went_on(log.start_of(min(any_lines))):
+        return None
+    prose = log.prose.find(sign) if sign.told or sign.near else ((), NO_NAMES)
+    likely = evaluate(machine, sign.likely)
+    if prose is None or not holds(machine, sign.facts, sign.unless) or False in likely.values():
+        return None
+    lines = tuple(dict.fromkeys((*any_lines[:2], *all_lines, *prose[0])))
+    known = (*sign.facts, *(name for name, verdict in likely.items() if verdict))
+    unknown = tuple(name for name, verdict in likely.items() if verdict is None)
+    return Cause(key, sign.confidence, lines, prose[1], known, unknown)
+
+
+# A remedy, and the rule's remedy that it was made of; None for a question or a hint.
+_Pair = tuple[Remedy, RuleRemedy | None]
+
+
+def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
+    """Return a cause as users read it: the rule's texts with the names, the evidence redacted, the remedies.
+
+    Questions about unknown facts go first. None if no remedy suits the program of the log (see `_for_program`).
+    """
+    log, machine = context.log, context.machine
+    names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
+    questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
+    answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
+    pairs = _for_program([*questions, *answers], rule, cause, log)
+    if not pairs:
+        return None
+    remedies, origins = zip(*pairs, strict=True)
+    log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in cause.lines)
+    diagnosis = Diagnosis(
+        key=rule.key,
+        title=_(rule.title, **names),
+        cause=_(rule.general if rule.lacks(names) else rule.cause, **names),
+        evidence=(*log_lines, *_decisive_facts(cause, machine)),
+        remedies=remedies,
+        confidence=round(cause.confidence, 2),
+        sources=rule.sources,
+        severity=rule.severity,
+    )
+    return Match(diagnosis, cause.lines[0] if cause.lines else None, origins)
+
+
+def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list[_Pair]:
+    """Return the remedies of a cause that help with the program of a log; [] if the cause says nothing of it.
+
+    For a program that brings its own runtime, such as Ollama, or is no Python, those that install Python packages are
+    left out. If none is left, the first is told without its commands; with an own runtime, a cause that the program
+    itself printed with what to look at in that program.
     """
     has_own_runtime = _names_program(log, "own_runtime")
     if not has_own_runtime and not _names_program(log, "not_python"):
-        return match
-    pairs = [
+        return pairs
+    fitting = [
         (remedy, origin)
-        for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
+        for remedy, origin in pairs
         if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
     ]
-    if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
-        hint = _hint_for(log, Machine(), about_a_gpu=False)
-        if hint is None or match.diagnosis.confidence < PRINTED:
-            return None
-        pairs = [(hint, None)]
-    pairs = pairs or [(replace(match.diagnosis.remedies[0], commands=(), check=()), None)]
-    remedies, origins = zip(*pairs, strict=True)
-    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
+    if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in fitting):
+        hint = _hint_for(log)
+        return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
+    return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
 
 
 def _names_program(log: Log, kind: str) -> bool:
@@ -188,115 +243,15 @@ def _names_program(log: Log, kind: str) -> bool:
     return bool(is_named) and not uses_python
 
 
-def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
-    """Return the rules with a sign that matches or a cause among `causes`, each with its best match, the best first.
-
-    Rules whose `needs` the machine is known to fail are left out.
-    """
-    problems = (
-        {finding.key for finding in load_rules().check_up(machine) if finding.wrong} if search.prose.told else set()
-    )
-    fitting = []
-    for rule in load_rules().rules:
-        if False in evaluate(machine, rule.needs).values():
-            continue
-        signs = (sign for sign in rule.sign if not sign.found or rule.key in problems)
-        candidates = [match for sign in signs if (match := _match_sign(sign, search, machine))]
-        for cause in (cause for cause in causes if cause.key == rule.key):
-            confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
-            candidates.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
-        if candidates:
-            fitting.append((rule, max(candidates, key=lambda match: match.confidence)))
-    ranked = sorted(fitting, key=lambda pair: -pair[1].confidence)
-    best = ranked[0][1] if ranked else None
-    # Beside a sure cause, those that only explain the same lines are no help.
-    sure_lines = set(best.lines) if best and best.confidence >= PRINTED else set()
-    return [pair for pair in ranked if pair[1] is best or not sure_lines or not set(pair[1].lines) <= sure_lines]
-
-
-class _Search:
-    """A log with the patterns that were searched in it, each once, and with what a person wrote in it."""
-
-    def __init__(self, log: Log, rules: Rules) -> None:
-        self.log, self._rules = log, rules
-        self.prose = log.prose
-        self._found: dict[str, int | None] = {}
-
-    def line(self, pattern: str) -> int | None:
-        """Return the index of the first line in which a pattern matches; None if it matches nowhere."""
-        if pattern not in self._found:
-            match = None
-            if any(text in self.log.text for text in self._rules.literals[pattern]):
-                match = compiled(pattern).search(self.log.text)
-            self._found[pattern] = self.log.index_at(match.start()) if match else None
-        return self._found[pattern]
-
-    def went_on(self, line: int) -> bool:
-        """Return whether the program went on without what the line at an index lacks."""
-        return LogContext(self.log, Machine()).went_on(self.log.start_of(line))
-
-    def holds(self, pattern: str) -> bool:
-        """Return whether a pattern matches in the log."""
-        return self.line(pattern) is not None
-
-
-_search_in = lru_cache(maxsize=1)(_Search)  # one log is judged for several machines in a row
-
-
-def _match_sign(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
-    """Return the match of a rule's sign in a log and on a machine; None if a pattern or a fact excludes it.
-
-    Each question in `likely` that has no answer costs confidence.
-    """
-    any_lines = [line for text in sign.any if (line := search.line(text)) is not None]
-    all_lines = [line for text in sign.all if (line := search.line(text)) is not None]
-    if (sign.any and not any_lines) or len(all_lines) < len(sign.all) or any(map(search.holds, sign.none)):
-        return None
-    if sign.fatal and search.went_on(min(any_lines)):
-        return None
-    prose = search.prose.find(sign) if sign.told or sign.near else ((), NO_NAMES)
-    likely = evaluate(machine, sign.likely)
-    if prose is None or not holds(machine, sign.facts, sign.unless) or False in likely.values():
-        return None
-    unknown = tuple(name for name, verdict in likely.items() if verdict is None)
-    decisive = (*sign.facts, *(name for name, verdict in likely.items() if verdict))
-    lines = tuple(dict.fromkeys((*any_lines[:2], *all_lines, *prose[0])))
-    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), lines, unknown, decisive, prose[1])
-
-
-def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -> Match:
-    """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies.
-
-    Questions about unknown facts go first; one that tells nobody what to look at goes last.
-    """
-    log = search.log
-    questions = [(_question_about(name), None) for name in match.unknown]
-    answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, match.names, search.holds)]
-    vague = [pair for pair in questions if pair[0].text == _ANY_OTHER[0]]
-    pairs = [*(pair for pair in questions if pair not in vague), *answers, *vague]
-    log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
-    diagnosis = Diagnosis(
-        key=rule.key,
-        title=_(rule.title, **match.names),
-        cause=_(rule.general if rule.lacks(match.names) else rule.cause, **match.names),
-        evidence=(*log_lines, *_decisive_facts(match, machine)),
-        remedies=tuple(remedy for remedy, _origin in pairs),
-        confidence=round(match.confidence, 2),
-        sources=rule.sources,
-        severity=rule.severity,
-    )
-    return Match(diagnosis, match.lines[0] if match.lines else None, tuple(origin for _remedy, origin in pairs))
-
-
-def _decisive_facts(match: SignMatch, machine: Machine) -> tuple[str, ...]:
-    """Return the machine's facts that decided a match, as `os: windows`; those without a value are left out."""
+def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
+    """Return the machine's facts that decided a cause, as `os: windows`; those without a value are left out."""
     values: dict[str, Any] = {
         "os": " ".join(filter(None, (machine.os, "WSL" if machine.wsl else None))),
         "gpu": ", ".join(gpu.name or gpu.gfx or gpu.vendor.value for gpu in machine.gpus),
         "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
         "python": machine.python,
     }
-    decisive = dict.fromkeys("gpu" if name in {"vendor", "integrated", "gpus"} else name for name in match.known)
+    decisive = dict.fromkeys("gpu" if name in {"vendor", "gpus"} else name for name in cause.known)
     return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
 
 
@@ -304,34 +259,36 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
 
     An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
-    then a check of the GPU; None if nothing can be said.
+    then a check of the GPU if all are of one maker; None if nothing can be said.
     """
     seen = log.prose.symptoms
-    step = _hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
-    step = step or _hint_for(log, machine, about_a_gpu=bool(seen) or bool(_ON_THE_CPU.search(log.text)))
+    step = _hint_for(log) or _question(seen, machine)
+    if step is None and (seen or _ON_THE_CPU.search(log.text)):
+        vendors = {gpu.vendor.value for gpu in machine.gpus}
+        rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
+        step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
     if step is None and not seen and _FAILED.search(log.text) and not _WHOLE.search(log.text):
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
 
-def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None:
-    """Return what to look at next for a text without a known cause, by hints.toml; None if nothing can be said.
+def _hint_for(log: Log) -> Remedy | None:
+    """Return what to look at next for a text without a known cause, by hints.toml; None if no row fits.
 
-    Programs go before errors, and the error that stands last in the text before those above it, and any of them before
-    the check of the GPU, which is given if the text is `about_a_gpu` and all GPUs are of one maker.
+    Programs go before errors, and the error that stands last in the text before those above it.
     """
-    rows = plain_table("hints.toml")["hint"]
-    vendors = {gpu.vendor.value for gpu in machine.gpus}
     ranked = [
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
-        for row in rows
-        if (found := [*compiled_ascii("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
-        and all(compiled_ascii(pattern).search(log.text) for pattern in row.get("all", ()))
+        for row in plain_table("hints.toml")["hint"]
+        if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
+        and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
-    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
-    if about_a_gpu:
-        hints += [row for row in rows if {row.get("vendor")} == vendors and machine.os in row.get("os", [machine.os])]
-    return Remedy(text=_(hints[0]["text"]), commands=tuple(hints[0].get("commands", ()))) if hints else None
+    return _as_remedy(max(ranked, key=lambda entry: entry[:2])[2]) if ranked else None
+
+
+def _as_remedy(row: dict[str, Any]) -> Remedy:
+    """Return a row of hints.toml as a remedy."""
+    return Remedy(text=_(row["text"]), commands=tuple(row.get("commands", ())))
 
 
 def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:
@@ -345,13 +302,7 @@ def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None
         values["driver"] = "none"
     facts = (name for symptom in seen for name in symptom.get("asks", ()))
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
-    return _question_about(unknown) if unknown else None
-
-
-def _question_about(fact: str) -> Remedy:
-    """Return the remedy that tells the user how to find out a fact, such as "os" or "driver"."""
-    text, commands = _QUESTIONS.get(fact, _ANY_OTHER)
-    return Remedy(text=text, commands=commands)
+    return _QUESTIONS[unknown] if unknown else None
 
 
 def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
@@ -361,9 +312,9 @@ def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """
     prose = log.prose
     trouble = prose.told.get("trouble", prose.told.get("how-long"))
-    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or _ERROR.search(log.text):
+    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or ERROR.search(log.text):
         return
-    problems = {finding.key for finding in load_rules().check_up(machine) if finding.wrong}
+    problems = _problems(machine)
     for rule in load_rules().rules:
         if rule.key in problems and any(sign.found for sign in rule.sign):
             yield Cause(rule.key, "fact-alone", (trouble,))
@@ -390,6 +341,7 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 
 # Each works out the causes of its own kind from a log and its machine.
 FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    _sign_causes,
     installer_causes,
     companion_causes,
     _replaced_build_causes,

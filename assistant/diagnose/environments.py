@@ -123,6 +123,7 @@ class _File(Record, frozen=True):
     printed: tuple[str, ...]
 
 
+@cache
 def _tables() -> _File:
     """Return the shipped rows of applications and projects, read once."""
     return table("environments.toml", _File)
@@ -325,7 +326,7 @@ def sure_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Map
     Sure are those that the project's tables list, and those that a log's tools print (see `is_printed`).
     """
     unsure_names: set[str] = set()
-    for remedy in rule.remedy if rule.computed else ():
+    for remedy in rule.remedy:
         pins = [f"assistant plan {pin}" for pin in (remedy.plan.pins if remedy.plan else ())]
         for text in (*remedy.commands, *remedy.check, *pins):
             for name in {*PLACEHOLDER.findall(text)} & {*names}:

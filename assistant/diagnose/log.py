@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from importlib.util import find_spec
-from itertools import accumulate, chain
+from itertools import accumulate
 
-from assistant.diagnose.rules import literals, load_rules, plain_table
+from assistant.diagnose.rules import compiled, literals, load_rules, plain_table
 from assistant.diagnose.words import Prose, written_by_person
 from assistant.model.machine import Machine
 from assistant.parsers.decode import decode_entities, normalize_text, text_pieces
@@ -18,10 +18,8 @@ from assistant.parsers.mentioned import read_mentioned
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
 MESSAGES = "localized_messages.toml"  # other wordings and languages, by the message that rules know
 SHORT = 10**6  # characters up to which a log is kept whole
-LONGEST_LINE = 2000
 LONGEST_WORD = 500  # characters without a blank of which the ends are kept: an image as text, a dump of memory
-LINE_END = 4000  # characters kept of each end of a line
-ALL_ENDS = 200_000  # characters kept of all lines that are longer than that
+LINE_END = 2000  # characters kept of each end of a line
 AROUND = 3  # lines kept before and after one that matters
 ENDS = 200  # lines kept from the beginning and the end
 LONG = 400  # characters of a line above which its neighbours are not kept with it
@@ -41,6 +39,7 @@ class Log:
         texts.extend(text for _index, text in joined)
         self.text = "\n".join(texts)
         self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
+        self._first_lines: dict[str, int | None] = {}
 
     @cached_property
     def facts(self) -> Machine:
@@ -57,6 +56,21 @@ class Log:
         """What a person wrote, and what it tells."""
         return Prose(self)
 
+    def first_line(self, pattern: str) -> int | None:
+        """Return the index in `lines` of the first line in which a rule's pattern matches; None if none does.
+
+        Each pattern is searched once, and only where one of its literals is in the text.
+        """
+        if pattern not in self._first_lines:
+            is_likely = any(literal in self.text for literal in literals(pattern))
+            match = compiled(pattern).search(self.text) if is_likely else None
+            self._first_lines[pattern] = self.index_at(match.start()) if match else None
+        return self._first_lines[pattern]
+
+    def holds(self, pattern: str) -> bool:
+        """Return whether a rule's pattern matches in the log."""
+        return self.first_line(pattern) is not None
+
     def index_at(self, position: int) -> int:
         """Return the index in `lines` of the line at a position in `text`."""
         return int(self._origins[bisect_right(self._starts, position) - 1])
@@ -65,7 +79,7 @@ class Log:
         """Return the position in `text` at which the line at an index begins."""
         return self._starts[index]
 
-    def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
+    def around(self, index: int, count: int) -> tuple[tuple[int, str], ...]:
         """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
 
@@ -84,25 +98,18 @@ def read_log(data: bytes | str) -> Log:
     """Return what a program printed as a log, a long one thinned; raise `BadInput` for a binary file."""
     pieces = iter([normalize_text(data)]) if isinstance(data, str) else text_pieces(data)
     if len(data) <= SHORT:
-        return Log(enumerate(_shortened_lines("".join(pieces)), 1))
+        return Log(enumerate(map(_shortened, "".join(pieces).split("\n")), 1))
     return Log(_relevant_lines(pieces))
 
 
-def _shortened_lines(text: str) -> list[str]:
-    """Return the lines of a text, of too long words and lines only their ends, in pieces of `LONGEST_LINE`."""
-    lines = text.split("\n")
-    if max(map(len, lines)) <= LONGEST_WORD:
-        return lines
-    lines = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", text).split("\n")
-    long_lines = sum(len(line) > 2 * LINE_END for line in lines)
-    end_length = min(LINE_END, ALL_ENDS // 2 // max(long_lines, 1))
-    parts = chain.from_iterable(
-        (line,) if len(line) <= 2 * LINE_END else (line[:end_length], line[-end_length:]) for line in lines
-    )
-    return [part[start : start + LONGEST_LINE] for part in parts for start in range(0, len(part) or 1, LONGEST_LINE)]
-
-
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
+
+
+def _shortened(line: str) -> str:
+    """Return a line, of too long words and of a line that is too long only the ends."""
+    if len(line) > LONGEST_WORD:
+        line = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", line)
+    return line if len(line) <= 2 * LINE_END else f"{line[:LINE_END]} {line[-LINE_END:]}"
 
 
 def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
@@ -120,7 +127,7 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
         if piece.isspace():
             number += piece.count("\n")
             continue
-        lines = _shortened_lines(piece)
+        lines = [*map(_shortened, piece.split("\n"))]
         indexes = set(range(min(ENDS, len(lines)))) if number == 1 else set()
         for index in prefilter.lines("\n".join(lines).lower()):
             margin = AROUND if len(lines[index]) <= LONG else 0
@@ -170,8 +177,9 @@ def normalized_text(text: str) -> str:
     lower = _FRAME.sub("", decode_entities(lower))
     for translated, english in translations().items():
         lower = lower.replace(translated, english) if translated in lower else lower
-    for pattern, usual in _variant_patterns().items():
-        lower = pattern.sub(usual, lower)
+    for usual, forms in plain_table(MESSAGES)["manners"].items():
+        for form in forms:
+            lower = compiled(form).sub(usual, lower)
     return lower
 
 
@@ -218,16 +226,6 @@ def _continues(lines: list[str], index: int) -> bool:
 def translations() -> dict[str, str]:
     """Return the English for each message of a system in another language, both in lower case."""
     return {message: english for english, foreign in plain_table(MESSAGES)["translated"].items() for message in foreign}
-
-
-@cache
-def _variant_patterns() -> dict[re.Pattern[str], str]:
-    """Return the usual form of a message for each pattern of its other forms."""
-    return {
-        re.compile(pattern): usual
-        for usual, patterns in plain_table(MESSAGES)["manners"].items()
-        for pattern in patterns
-    }
 
 
 # All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.
@@ -323,11 +321,14 @@ _FAILED = re.compile(
     r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
     r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
 )
+# RuntimeError: …     error: subprocess-exited-with-error
+ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 # Failed to create CUDAExecutionProvider. …     Error running sage attention: …, using pytorch attention instead.
+# !!! Exception during processing !!! …     (of ComfyUI, which says "Prompt executed" even then)
 _WITHOUT_IT = re.compile(
     r"failed to create (?:cuda|tensorrt|dml|rocm|openvino|qnn|coreml|migraphx)executionprovider"
     r"|failed to load library \S{0,40}onnxruntime_providers_"
-    r"|error running sage attention"
+    r"|error running sage attention|exception during processing"
 )
 # Traceback (most recent call last):
 #   File "/content/Real-ESRGAN/inference_realesrgan_video.py", line 10, in <module>
@@ -353,9 +354,7 @@ def ended_well(log: Log) -> bool:
     An installation that ended well is no such run: what it put in place may be the trouble.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
-    if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
-        return False
-    if _WITHOUT_IT.search(log.text):
+    if _WITHOUT_IT.search(log.text) or died_at(log.text) >= 0:
         return False
     success = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return success is not None and not any(_FAILED.search(line) for line in lines[success:])

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import has_code, identify_gpu, load_catalog, number
+from assistant.catalog import load_catalog
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
-from assistant.catalog.rows import FAMILY
+from assistant.catalog.rows import CORE
 from assistant.diagnose.builds import (
     compiler_command,
     compiler_names,
@@ -26,12 +26,12 @@ from assistant.diagnose.builds import (
 from assistant.diagnose.companions import triton_names
 from assistant.diagnose.environments import INSTALLERS, project_names, project_of_text, quoted_words
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
-from assistant.diagnose.index import classify_address, platforms_of, tag_of, torch_install
+from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
 from assistant.model.finding import Launch
-from assistant.model.machine import Machine, Vendor
+from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 
@@ -41,8 +41,6 @@ _PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?
 _FETCHED = re.compile(
     r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)([\w.]{1,20}))?-[\w.-]{5,90}\.whl"
 )
-# The same as a list of Python's, as an application prints the command that it ran.
-_LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
 _WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
 # Options whose value is no package, and that are not repeated.
@@ -53,43 +51,34 @@ _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 
 def typed_names(context: LogContext) -> dict[str, str]:
-    """Return what pip was told to install, as placeholders `typed` and `typed_packages`; {} if a log does not tell it.
+    """Return what pip was told to install, as placeholders `typed` and `typed_any`; {} if a log does not tell it.
 
     `typed` holds packages, files and indexes as words for a shell, or the last wheel that was downloaded.
     `typed_any` is the same without indexes, and `index_option` what names torch's index beside it: instead of PyPI
-    where all are there. `typed_packages` is `typed_any`, and missing if that would hold a file, as are `typed_torch`,
-    what torch's index has, and `typed_rest`, both of which are there or neither.
+    where all are there.
     """
     for _number, line in reversed(context.log.lines):
-        typed, listed = _PIP.search(line), _LISTED.search(line)
-        text = typed[1] if typed else " ".join(re.findall(r"'([^']{1,200})'", listed[1])) if listed else ""
-        words = _installable_words(text)
+        typed = _PIP.search(line)
+        words = _installable_words(typed[1]) if typed else []
         if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
-            of_torch = [word for word in packages if _is_on_torch_index(word)]
-            rest = [word for word in packages if word not in of_torch]
-            names = {
+            return {
                 "typed": quoted_words(words),
                 "typed_any": quoted_words(packages),
-                "index_option": "--extra-index-url" if rest else "--index-url",
+                "index_option": "--index-url" if all(map(_is_on_torch_index, packages)) else "--extra-index-url",
             }
-            if packages and not any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages):
-                names["typed_packages"] = quoted_words(packages)
-                if of_torch and rest:
-                    names |= {"typed_torch": quoted_words(of_torch), "typed_rest": quoted_words(rest)}
-            return names
-    downloads = list(_FETCHED.finditer(context.text))
+    downloads = _FETCHED.findall(context.text)
     if not downloads:
         return {}
-    name, version, build = downloads[-1].groups()
-    index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
+    name, version, build = downloads[-1]
+    index = load_catalog().index_url(build) if build.startswith(("cu", "rocm", "xpu", "cpu")) else None
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
 
 
 def _is_on_torch_index(requirement: str) -> bool:
     """Return whether torch's index has what a requirement names."""
     name = canonicalize_name(re.split(r"[\[=<>~!]", requirement, maxsplit=1)[0])
-    return name in {"torch", *FAMILY} or carried_by_torch_index(name)
+    return name in CORE or carried_by_torch_index(name)
 
 
 def _installable_words(text: str) -> list[str]:
@@ -128,8 +117,6 @@ def _program_names(context: LogContext) -> dict[str, str]:
 
 # /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
 _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
-# The NVIDIA driver on your system is too old (found version 11040).
-_DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
 
 
@@ -146,56 +133,21 @@ def _source_build_names(context: LogContext) -> dict[str, str]:
     return {"built_here": source_of(package), "package": package}
 
 
-def _older_torch_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders of an older torch for a driver that is too old; {} if no build for it is known.
-
-    `driver_cuda` is the driver's CUDA, `older` the command that installs the newest torch for it, `older_torch` its
-    version. That build has code for all NVIDIA cards of the machine, and is of the steady variant if one fits.
-    """
-    message = _DRIVER_CUDA.search(context.text)
-    platform = platforms_of(context.machine.os, context.machine.arch)[0]
-    wheels = load_catalog().wheels(platform, tag_of(context.machine) or None, f"cu{message[1]}") if message else ()
-    cards = [number(gpu.compute_capability) for gpu in context.machine.gpus if gpu.vendor is Vendor.NVIDIA]
-    fitting_wheels = [
-        wheel for wheel in wheels if all(has_code(wheel.sm, wheel.ptx, card, alone=False) for card in cards if card)
-    ]
-    if message is None or not fitting_wheels:
-        return {}
-    steady_variant = plain_table("kits.toml")["steady"].get(message[1], "")
-    wheel = next((wheel for wheel in fitting_wheels if wheel.variant == steady_variant), fitting_wheels[0])
-    command = torch_install(wheel).replace("pip install", "pip install --force-reinstall", 1)
-    return {"driver_cuda": f"{message[1]}.{message[2]}", "older": command, "older_torch": wheel.version}
-
-
 def _onnxruntime_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `ort`, ONNX Runtime for the CUDA in use, and perhaps `ort_eight`; {} if none is known.
+    """Return the placeholder `ort`, ONNX Runtime for the CUDA in use; {} if none is known for it."""
+    versions = versions_for_cuda(find_companion("onnxruntime-gpu"), max(context.cuda, default=0))
+    return {"ort": f"onnxruntime-gpu{versions}"} if versions else {}
 
-    `ort_eight` is the release that takes cuDNN 8 with CUDA 12, if a log names cuDNN 8.
+
+def _ffmpeg_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders of the newest FFmpeg that TorchCodec takes, as its message tells it, else FFmpeg 7.
+
+    `ffmpeg` is its major version, `beyond` the next one, `ffmpeg_release` its release on conda-forge.
     """
-    major = max(context.cuda, default=0)
-    versions = versions_for_cuda(find_companion("onnxruntime-gpu"), major) if major else ""
-    names = {"ort": f"onnxruntime-gpu{versions}"}
-    if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", context.text):  # noqa: PLR2004 - the feed is CUDA 12's
-        names["ort_eight"] = plain_table("kits.toml")["onnxruntime_for_cudnn_8"]
-    return names if versions else {}
-
-
-def _listed_names(context: LogContext) -> dict[str, str]:
-    """Return placeholders whose values are listed in kits.toml, unless a log tells them.
-
-    `vllm_tag` is the tag of vLLM's image. `ffmpeg`, `beyond` and `ffmpeg_release` are the newest FFmpeg that TorchCodec
-    takes: its major version, the next one, and its release on conda-forge.
-    """
-    tables, vllm = plain_table("kits.toml"), context.versions.get("vllm", "").partition("+")[0]
-    supported = _SUPPORTS.search(context.text)
+    supported, releases = _SUPPORTS.search(context.text), plain_table("kits.toml")["ffmpeg"]
     newest = max(re.findall(r"\d", supported[1])) if supported else "7"
-    releases = tables["ffmpeg"]
-    return {
-        "vllm_tag": f"v{vllm}" if vllm else tables["images"]["vllm"],
-        "ffmpeg": newest,
-        "beyond": str(int(newest) + 1),
-        "ffmpeg_release": releases.get(newest, releases["7"]),
-    }
+    release = releases.get(newest, releases["7"])
+    return {"ffmpeg": newest, "beyond": str(int(newest) + 1), "ffmpeg_release": release}
 
 
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
@@ -206,33 +158,22 @@ _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--d
 _TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
-_SIF_FILE = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
-
-
 def _container_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `image`, which docker or podman was told to run, and `sif`, the .sif file in use."""
-    sif, command = _SIF_FILE.search(context.text), _STARTED.search(context.text)
-    names = {"image": "IMAGE", "sif": sif[1] if sif else "IMAGE.sif"}
+    """Return the placeholder `image`, which docker or podman was told to run, else the word IMAGE."""
+    command = _STARTED.search(context.text)
     for previous, word in pairwise(("--rm", *(command[1].split() if command else ()))):
         is_value = previous.startswith("-") and previous not in _FLAGS and "=" not in previous
         image = word.rstrip(",.;")
         if not word.startswith("-") and not is_value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
-            return {**names, "image": image}
-    return names
+            return {"image": image}
+    return {"image": "IMAGE"}
 
 
 def _amd_names(context: LogContext) -> dict[str, str]:
-    """Return values for the placeholders `gfx` and `torch_here`, without those that are unknown.
-
-    `gfx` is the target that a log says is in use, else the GPU's own, any that the log names, or that of its identity.
-    """
-    used = re.search(r"device \d: [^\n]{0,60}(gfx\w{3,5})", context.text)
+    """Return values for the placeholders `gfx`, a GPU's target, and `torch_here`, without those that are unknown."""
     gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in context.machine.gpus).lower()
-    named_target = _TARGET.search(gpus) or _TARGET.search(context.text)
-    identities = filter(None, map(identify_gpu, context.machine.gpus))
-    by_identity = next((identity.gfx for identity in identities if identity.gfx), None)
-    target = used[1] if used else named_target[0] if named_target else by_identity
-    placeholders = {"gfx": target or "", "torch_here": context.torch}
+    target = _TARGET.search(gpus) or _TARGET.search(context.text)
+    placeholders = {"gfx": target[0] if target else "", "torch_here": context.torch}
     return {name: value for name, value in placeholders.items() if value}
 
 
@@ -260,89 +201,52 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _source_build_names,
     _container_names,
     _amd_names,
-    _older_torch_names,
     _onnxruntime_names,
-    _listed_names,
+    _ffmpeg_names,
 )
 
 
-def _names_for_rule(context: LogContext, key: str, placeholders: set[str]) -> dict[str, str]:
+def _names_for_rule(context: LogContext, key: str) -> dict[str, str]:
     """Return values for the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
 
-    They are `package` (that is built, or does not load), `install` (a command for TorchCodec), and `by` (what asks).
+    They are `package` (that is built, or does not load), `torch`, and `install` (a command for Triton or TorchCodec).
     """
-    if key.startswith(("ext-", "triton-")):
-        torch = {"torch": context.torch} if context.torch else {}
-        return triton_names(context) if key.startswith("triton-") else {**torch, **package_built(context)}
+    if key.startswith("triton-"):
+        return triton_names(context)
+    if key.startswith("ext-"):
+        return {**({"torch": context.torch} if context.torch else {}), **package_built(context)}
     if key == "torch-abi-mismatch":
         return _unloadable_package(context)
-    if key.startswith("torchcodec-") and (install := torchcodec_install(context)):
-        return {"install": install}
-    if "by" in placeholders and key == "torch-no-intel-mac-wheel":
-        return {"by": package["package"]} if (package := package_built(context)) else {}
-    if "by" in placeholders:
-        requirer = _DEPENDS.search(context.text)
-        return {"by": requirer[1]} if requirer else {}
-    return {}
-
-
-# What pip prints of a conflict: chatterbox-tts 0.1.1 depends on numpy==1.26.0
-_DEPENDS = re.compile(r"^ {0,8}([a-z][\w.-]{1,40}) \d[\w.]{0,20} depends on \w", re.MULTILINE)
-_LOAD = re.compile(
-    r"dll load failed while importing ([\w.]{1,60})|import(?:ing)? ([\w.]{3,60})[^\n]{0,40}dll load failed"
-    r"|dll load failed"
-)
+    install = torchcodec_install(context) if key.startswith("torchcodec-") else ""
+    return {"install": install} if install else {}
 
 
 def _unloadable_package(context: LogContext) -> dict[str, str]:
     """Return the placeholder `package`: the one whose compiled part does not load; {} if unknown or of torch's trio.
 
-    It is named by the module that is imported, by the frame above the message, or is the only one in the text.
+    It is that of the frame above the message, or the only one with compiled code that the text names.
     """
-    message = _LOAD.search(context.text)
-    frames = context.frames_above(message.start()) if message else ()
-    module = (message[1] or message[2] or "") if message else ""
-    by_module = package_of(module) if module and not module.startswith("_") else ""
-    package = (
-        by_module
-        or (package_of(frames[-1]) if frames else "")
-        or ("" if message and frames else _only_compiled_package(context))
-    )
-    return {"package": package} if package and package not in {"torch", "torchvision", "torchaudio"} else {}
-
-
-def _only_compiled_package(context: LogContext) -> str:
-    """Return the only package with compiled code that a text names; "" if it names none or several."""
+    frames = context.frames_above(max(0, context.text.find("dll load failed")))
     words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", context.text)}
-    packages = [name for name in all_names() & words if (row := find_companion(name)) and row.compiler]
-    return packages[0] if len(packages) == 1 else ""
-
-
-_OF_PACKAGE = frozenset({"wheel_url", "wheel_page", "wheel_links", "from_source", "ready", "torch_first"})
+    named = [name for name in all_names() & words if (row := find_companion(name)) and row.compiler]
+    packages = [package_of(frames[-1])] if frames else named
+    return {"package": packages[0]} if len(packages) == 1 and packages[0] not in CORE else {}
 
 
 def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known.
-
-    Those of a rule that is not computed are returned as they are.
-    """
-    texts = (text for remedy in rule.remedy for text in (remedy.text, *remedy.commands, *remedy.check))
-    missing = {name for text in texts for name in PLACEHOLDER.findall(text)} - {*names}
-    if not rule.computed or not missing:
+    """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known."""
+    missing = {name for remedy in rule.remedy for name in remedy.placeholders} - {*names}
+    if not missing:
         return names
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
-    found = {**filled, **_names_for_rule(context, rule.key, missing), **names}
+    found = {**filled, **_names_for_rule(context, rule.key), **names}
     package = found.get("package", "")
-    if "typed_right" in missing and package and {"typed", "right"} <= {*found}:
-        found["typed_right"] = re.sub(rf"(?<![\w.-]){re.escape(package)}(?![\w.-])", found["right"], found["typed"])
     if package == UNNAMED:  # the installer refuses a Python without saying for which package
         found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
-        found |= {"again": found["typed"]} if "typed" in found else {"bare": found.get("best_python", "")}
+        found |= {"again": found["typed"]} if "typed" in found else {}
     if package and "uv_build" in missing:
         found |= project_names(context, package)
-    if package and _OF_PACKAGE & missing:
-        found = {"from_source": source_of(package), **wheel_names(context, package), **found}
-    return found
+    return {"from_source": source_of(package), **wheel_names(context, package), **found} if package else found
 
 
 def remedies_for(
@@ -360,17 +264,15 @@ def remedies_for(
     candidates = [
         remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
     ]
-    if rule.computed:
-        pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]
-        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
-        candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
+    names = {**names, "install_compiler": compiler_command(machine)}
+    pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]
+    has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
+    candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
         is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, {}, remedy.unless)
         if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
-            commands = _available(
-                [text.replace("{install-compiler}", compiler_command(machine)) for text in remedy.commands], machine
-            )
+            commands = _available(remedy.commands, machine)
             checks = tuple(check for check in remedy.check if _runs_on(check, machine))
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
@@ -381,13 +283,9 @@ def remedies_for(
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
-    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
-    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
-    if not placeholders <= {*names}:
-        return None
-    if not placeholders:
-        return remedy
+    """Return a remedy with its placeholders filled; None if one of them has no name."""
+    if not remedy.placeholders or not remedy.placeholders <= {*names}:
+        return None if remedy.placeholders else remedy
 
     def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(PLACEHOLDER.sub(lambda match: names[match[1]], text) for text in texts)
@@ -404,15 +302,15 @@ def _runs_on(command: str, machine: Machine) -> bool:
     return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
 
 
-def _available(commands: list[str], machine: Machine) -> tuple[str, ...]:
+def _available(commands: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
     """Return the commands whose program this machine's distribution has; () if none is left of those that differ.
 
     An unknown distribution is taken for one of the many that have apt or dnf.
     """
     having, name = plain_table("programs.toml")["has"], (machine.os_version or "").lower()
     families = plain_table("programs.toml")["family"]
-    own = next(({row["name"]} for row in families if re.search("|".join((*row["names"], row["name"])), name)), None)
-    own = own or {"ubuntu", "fedora"}
+    known = ({row["name"]} for row in families if re.search("|".join((*row["names"], row["name"])), name))
+    own = next(known, {"ubuntu", "fedora"})
     given = [command for command in commands if command]
     able = [command for command in given if own & {*having.get(_program_name(command), own)}]
     is_left = any(_program_name(command) in having for command in able)

@@ -27,19 +27,22 @@ from assistant.model.plan import Backend
 from assistant.model.record import Record, from_plain, replace
 
 Verdict = bool | None
+UNKNOWN_COSTS = 0.1  # chosen: confidence lost for each fact that could not be told
 
 
 def _os(machine: Machine, systems: list[str]) -> Verdict:
-    """Return whether the system is among `systems`: linux, windows, macos, native-linux (outside WSL), wsl (inside)."""
-    if machine.os is None:
-        apple = any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
-        return "macos" in systems if apple else True if machine.wsl and {"linux", "wsl"} & set(systems) else None
-    if machine.os != "linux" or "linux" in systems:
-        return machine.os in systems
-    inside_and_outside = {"native-linux", "wsl"} & set(systems)
-    if machine.wsl is None and len(inside_and_outside) == 1:
+    """Return whether the system is among `systems`: linux, windows, macos, native-linux (outside WSL), wsl (inside).
+
+    None if it is unknown, or unknown whether it is inside WSL where that matters.
+    """
+    linux = {"wsl"} if machine.wsl else {"native-linux"} if machine.wsl is False else {"native-linux", "wsl"}
+    is_apple = any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
+    system = machine.os or ("macos" if is_apple else "linux" if machine.wsl else None)
+    if system is None:
         return None
-    return len(inside_and_outside) > 1 or ("wsl" if machine.wsl else "native-linux") in systems
+    possible = linux if system == "linux" else {system}
+    listed = {*systems, "native-linux", "wsl"} if "linux" in systems else {*systems}
+    return True if possible <= listed else None if possible & listed else False
 
 
 def _vendor(machine: Machine, vendors: list[str]) -> Verdict:
@@ -55,12 +58,6 @@ def _gpu(machine: Machine, pattern: str) -> Verdict:
     return bool(re.search(pattern, " + ".join(texts))) if texts else None
 
 
-def _integrated(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether a GPU is integrated (or, for False, is not); None if that is known of no GPU."""
-    values = {gpu.integrated for gpu in machine.gpus} - {None}
-    return expected in values if values else None
-
-
 def _all_hold(verdicts: Iterable[Verdict]) -> Verdict:
     """Return whether all hold: False if one does not, else None if one is unknown."""
     answers = list(verdicts)
@@ -68,19 +65,20 @@ def _all_hold(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _packages(machine: Machine, specifiers: dict[str, str]) -> Verdict:
-    """Return whether each package fits: `*` any version, `>=2,<3` a range, `/x/` a pattern; None if one is not listed.
+    """Return whether each package fits (see `_fits`); None if one is not listed, False if one that is does not fit."""
+    versions = machine.packages
+    return _all_hold(
+        _fits(versions[name], specifier) if name in versions else None for name, specifier in specifiers.items()
+    )
 
-    False if one that is listed does not fit.
-    """
 
-    def fits(version: str | None, specifier: str) -> Verdict:
-        if version is None or specifier == "*":
-            return None if version is None else True
-        if specifier.startswith("/"):
-            return bool(re.search(specifier.strip("/"), version.lower()))
-        return is_within(version.partition("+")[0], specifier)
-
-    return _all_hold(fits(machine.packages.get(name), specifier) for name, specifier in specifiers.items())
+def _fits(value: object, specifier: str) -> Verdict:
+    """Return whether a version or a number fits: `*` any, `>=2,<3` a range, `/x/` a pattern; None if it is neither."""
+    if specifier == "*":
+        return True
+    if specifier.startswith("/"):
+        return bool(re.search(specifier.strip("/"), str(value).lower()))
+    return is_within(re.split("[+ ]", str(value))[0].rstrip("t"), specifier)  # 2.9.1+cu130     3.13t
 
 
 @lru_cache(maxsize=4096)
@@ -179,18 +177,17 @@ QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "vendor": _vendor,
     "gpu": _gpu,
     "gpus": lambda machine, least: len(machine.gpus) >= least if machine.gpus else None,
-    "integrated": _integrated,
     "packages": _packages,
-    "python": _attribute("python", lambda text, specifier: is_within(text.split(" ")[0].rstrip("t"), specifier)),
-    "python_text": _attribute("python", _matches),
+    "python": _attribute("python", _fits),
     "python_bits": _attribute("python_bits", operator.eq),
     "rosetta": _attribute("rosetta", operator.eq),
     "container": _attribute("container", _matches),
-    "driver": _attribute("nvidia_driver", is_within),
-    "disk_free_gb": _attribute("disk_free_gb", is_within),
-    "memory_gb": _attribute("memory_gb", is_within),
+    "driver": _attribute("nvidia_driver", _fits),
+    "disk_free_gb": _attribute("disk_free_gb", _fits),
+    "memory_gb": _attribute("memory_gb", _fits),
     "driver_fits": _driver_fits,
     "code_fits": _code_fits,
+    # Whether so many are known to be: never None, though others may be installed as well.
     "installed": lambda machine, condition: len(installed_of(machine, condition["of"])) >= condition["least"],
     "builds_differ": _builds_differ,
     "targets": _targets_differ,
@@ -215,7 +212,7 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _MARKED = re.compile("«([^»]{1,200})»")
-PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")  # in the texts and commands of a computed cause
+PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 
 
 class Sign(Record, frozen=True):
@@ -285,6 +282,12 @@ class RuleRemedy(Record, frozen=True):
     names: dict[str, str] = {}
 
     @property
+    def placeholders(self) -> set[str]:
+        """The names of the placeholders in its text, commands, check and pins."""
+        texts = (self.text, *self.commands, *self.check, *(self.plan.pins if self.plan else ()))
+        return {name for text in texts for name in PLACEHOLDER.findall(text)}
+
+    @property
     def shown(self) -> Remedy:
         """The remedy as users see it; a plan that it asks for is still to be made."""
         return Remedy(text=_(self.text, **self.names), commands=self.commands, env=self.env, check=self.check)
@@ -308,7 +311,7 @@ class Rule(Record, frozen=True):
 
     It cannot be on a machine that is known to fail one of its `needs`, whatever a log says.
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
-    that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
+    that a function works out needs no sign. Texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
     """
 
@@ -321,13 +324,12 @@ class Rule(Record, frozen=True):
     needs: dict[str, object] = {}
     sign: tuple[Sign, ...] = ()
     software_only: bool = False
-    computed: bool = False
     general: str = ""
     asks: Asks | None = None
 
     def lacks(self, names: Mapping[str, str]) -> bool:
-        """Return whether this is a computed cause with a placeholder in `cause` that `names` does not fill."""
-        return self.computed and bool({*PLACEHOLDER.findall(self.cause)} - {*names})
+        """Return whether `cause` has a placeholder that `names` does not fill."""
+        return bool({*PLACEHOLDER.findall(self.cause)} - {*names})
 
     @property
     def signs(self) -> tuple[str, ...]:
@@ -457,8 +459,8 @@ def literals(pattern: str) -> frozenset[str]:
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern as a regular expression, without its marks « and »; texts are searched with plain quotes."""
-    return re.compile(pattern.replace("«", "").replace("»", ""))
+    """Return a pattern as a regular expression, without its marks « and »; a Chinese character ends an English word."""
+    return re.compile(pattern.replace("«", "").replace("»", ""), re.ASCII)
 
 
 @cache
@@ -480,14 +482,7 @@ T = TypeVar("T", bound=Record)
 
 
 def table(name: str, kind: type[T]) -> T:
-    """Return a shipped file of this room as a record, read once; raise `BadInput` for what is wrong in it."""
-    rows: T = _read_table(name, kind)
-    return rows
-
-
-@cache
-def _read_table(name: str, kind: Any) -> Any:  # noqa: ANN401 - see below
-    """Return what `table` returns; it is a function of its own since a cache keeps no type variable."""
+    """Return a shipped file of this room as a record; raise `BadInput` for what is wrong in it."""
     return from_plain(plain_table(name), kind, name)
 
 
@@ -497,12 +492,13 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 class Cause(NamedTuple):
     """A cause that fits: the key of its rule, and on what it rests.
 
-    `basis` is a row of evidence.toml; `lines` are indexes in `Log.lines`; `names` fill the placeholders of the rule's
-    texts and commands; `known` are questions whose answers decided, `unknown` those that would.
+    `basis` is a row of evidence.toml, or a sign's confidence; `lines` are indexes in `Log.lines`; `names` fill the
+    placeholders of the rule's texts and commands; `known` are questions whose answers decided, `unknown` those that
+    would.
     """
 
     key: str
-    basis: str
+    basis: str | float
     lines: tuple[int, ...] = ()
     names: Mapping[str, str] = NO_NAMES
     known: tuple[str, ...] = ()
@@ -510,8 +506,11 @@ class Cause(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """How often causes on this basis were right in labelled cases, from 0 to 1."""
-        return float(plain_table("evidence.toml")["basis"][self.basis]["confidence"])
+        """How often causes on this basis are right, from 0 to 1, less `UNKNOWN_COSTS` for each unknown question."""
+        basis = self.basis
+        if isinstance(basis, str):
+            basis = float(plain_table("evidence.toml")["basis"][basis]["confidence"])
+        return basis - UNKNOWN_COSTS * len(self.unknown)
 
 
 def _finding_of(check: Check, case: Case, machine: Machine) -> Finding:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from assistant.catalog.names import patterns
-from assistant.diagnose.rules import NO_NAMES, Sign, plain_table
+from assistant.diagnose.rules import NO_NAMES, Sign, compiled, plain_table
 
 if TYPE_CHECKING:
     from assistant.diagnose.log import Log
@@ -69,13 +69,12 @@ class Prose:
 
     def __init__(self, log: Log) -> None:
         self.told = _told_lines(log)
-        written = zip(log.lines, log.written, strict=True)
-        lines = [(index, line.lower()) for index, ((_number, line), mine) in enumerate(written) if mine]
+        lines = [(index, line.lower()) for index, (_number, line) in enumerate(log.lines) if log.written[index]]
         self.text = "\n".join(line for _index, line in lines)
         self._indexes = [index for index, _line in lines]
         self._starts = [match.end() for match in re.finditer(r"^", self.text, re.MULTILINE)]
-        both = zip(log.lines, log.written, strict=True)
-        self._printed = [line for (_number, line), mine in both if not mine and line.strip()]
+        printed = (line for (_number, line), mine in zip(log.lines, log.written, strict=True) if not mine)
+        self._is_all_prose = not any(map(str.strip, printed))
 
     @cached_property
     def asks_for_nothing(self) -> bool:
@@ -94,7 +93,7 @@ class Prose:
     @property
     def is_solved(self) -> bool:
         """Whether a text tells how a problem was solved, and no line of it was printed by a program."""
-        return "solved" in self.told and not self._printed
+        return "solved" in self.told and self._is_all_prose
 
     def find(self, sign: Sign) -> tuple[tuple[int, ...], Mapping[str, str]] | None:
         """Return the indexes of the lines that tell a sign of prose.toml, and its name; None if it is not told."""
@@ -102,11 +101,9 @@ class Prose:
             return None
         lines, names = [self.told[key] for key in sign.told], NO_NAMES
         if sign.near:
-            if len(self.text) > LONGEST_TEXT or any(
-                compiled_ascii(pattern).search(self.text) for pattern in sign.without
-            ):
+            if len(self.text) > LONGEST_TEXT or any(compiled(pattern).search(self.text) for pattern in sign.without):
                 return None
-            matches = [list(compiled_ascii(pattern).finditer(self.text)) for pattern in sign.near]
+            matches = [list(compiled(pattern).finditer(self.text)) for pattern in sign.near]
             match = _first_near_all(matches, APART_IN_A_TEXT)
             if match is None:
                 return None
@@ -122,7 +119,7 @@ def _told_lines(log: Log) -> dict[str, int]:
     `none`; `printed` are patterns of what programs print in its place.
     """
     rows = _table("told")
-    printed = {row["key"]: compiled_ascii("|".join(row.get("printed", ["(?!)"]))).search(log.text) for row in rows}
+    printed = {row["key"]: compiled("|".join(row.get("printed", ["(?!)"]))).search(log.text) for row in rows}
     lines = {key: log.index_at(match.start()) for key, match in printed.items() if match}
     for start, sentence in _sentences(log.text):
         if not log.written[log.index_at(start)]:
@@ -164,13 +161,7 @@ def _word_patterns() -> dict[str, re.Pattern[str]]:
     """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU."""
     lists = _table("words")
     lists = {**lists, "gpu": [*lists["gpu"], *(pattern.pattern for pattern in patterns("mentions").values())]}
-    return {name: compiled_ascii("|".join(words)) for name, words in lists.items()}
-
-
-@cache
-def compiled_ascii(pattern: str) -> re.Pattern[str]:
-    """Return the pattern compiled; a Chinese character ends an English word."""
-    return re.compile(pattern, re.ASCII)
+    return {name: compiled("|".join(words)) for name, words in lists.items()}
 
 
 def _table(name: str) -> Any:  # noqa: ANN401 - rows of several shapes, only looked up

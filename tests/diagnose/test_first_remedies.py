@@ -384,10 +384,6 @@ def test_words_decide_only_where_they_are_said() -> None:
     [
         ("$ pip install -r requirements.txt", "-r requirements.txt"),
         ('> python -m pip install --no-cache-dir "torch>=2.4" numpy', '"torch>=2.4" numpy'),
-        (
-            "['C:\\\\e\\\\python.exe', '-m', 'pip', 'install', 'torch==2.7.1', 'torchaudio==2.7.1']",
-            "torch==2.7.1 torchaudio==2.7.1",
-        ),
         ("  Downloading torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl (797.2 MB)", '"torch==2.4.0"'),
         ("$ pip install torch; rm -rf ~", ""),
         ("$ pip install $(calc) torch", ""),
