@@ -17,7 +17,7 @@ HELD = """
 import time
 from pathlib import Path
 from assistant.host.live import LiveHost
-from assistant.wizard.app import open_here
+from assistant.wizard.app import show_wizard
 
 class Held(LiveHost):
     def ask(self, kind, *arguments):
@@ -25,7 +25,7 @@ class Held(LiveHost):
             time.sleep(0.05)
         return super().ask(kind, *arguments)
 
-open_here(host=Held())
+show_wizard(host=Held())
 """
 
 

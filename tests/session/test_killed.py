@@ -33,14 +33,14 @@ from assistant.install import Sources, Tools
 from assistant.model.event import Progress
 from assistant.model.record import from_json
 from assistant.session.state import State, Task
-from assistant.session.session import perform
+from assistant.session.session import perform_task
 
 def kill(event):
     if isinstance(event, Progress) and event.unit == "checks":
         os.kill(os.getpid(), signal.SIGKILL)
 
 state, host = from_json(Path(sys.argv[1]).read_bytes(), State, "state"), LiveHost()
-perform(Task.INSTALL, state, Tools(host, Sources(host), kill, CancelToken()))
+perform_task(Task.INSTALL, state, Tools(host, Sources(host), kill, CancelToken()))
 """
 
 
