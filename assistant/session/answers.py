@@ -53,7 +53,7 @@ def log_answer(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origi
     possible = [{name: row[name] for name in brief} for cause, row in rows if cause.confidence < PROVEN]
     facts = [{"key": "origin", "value": origin}, *facts_in(log)]
     rest = Unexplained() if found else explain_unknown(log, machine)
-    more = {"explain_unknown": render_messages(rest)} if rest != Unexplained() else {}
+    more = {"unexplained": render_messages(rest)} if rest != Unexplained() else {}
     return {"facts": render_messages(facts), "diagnoses": causes, "possible": possible, **more}
 
 
