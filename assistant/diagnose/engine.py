@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.environments import sure_names
+from assistant.diagnose.environments import lacking_names, sure_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, ended_well, read_log
-from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
+from assistant.diagnose.projects import project_names
+from assistant.diagnose.remedies import family_shown, remedies_for, typed_names, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
+    PLACEHOLDER,
     Cause,
     Rule,
     RuleRemedy,
@@ -318,7 +320,8 @@ def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None
     """Return what to look at next for a text without a known cause, by hints.toml; None if nothing can be said.
 
     Programs go before errors, and the error that stands last in the text before those above it, and any of them before
-    the check of the GPU, which is given if the text is `about_a_gpu` and all GPUs are of one maker.
+    the check of the GPU, which is given if the text is `about_a_gpu` and all GPUs are of one maker. A hint with a
+    placeholder that the log does not fill is left out.
     """
     rows = plain_table("hints.toml")["hint"]
     vendors = {gpu.vendor.value for gpu in machine.gpus}
@@ -331,7 +334,14 @@ def _hint_for(log: Log, machine: Machine, *, about_a_gpu: bool) -> Remedy | None
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     if about_a_gpu:
         hints += [row for row in rows if {row.get("vendor")} == vendors and machine.os in row.get("os", [machine.os])]
-    return Remedy(text=_(hints[0]["text"]), commands=tuple(hints[0].get("commands", ()))) if hints else None
+    context = LogContext(log, merged(machine, log.facts))
+    names = {**typed_names(context), **project_names(context), **lacking_names(context)} if hints else NO_NAMES
+    for row in hints:
+        commands = tuple(row.get("commands", ()))
+        if {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))} <= {*names}:
+            filled = (PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
+            return Remedy(text=_(row["text"], **names), commands=tuple(filled), env=row.get("env", {}))
+    return None
 
 
 def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:

@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose.facts import LogContext
+from assistant.diagnose.builds import missing_modules
+from assistant.diagnose.facts import LogContext, package_of, pip_install
 from assistant.diagnose.index import installer_tables
 from assistant.diagnose.log import Log, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
@@ -394,6 +395,19 @@ def distributions_in(command: str) -> Iterator[str]:
             continue
         elif (requirement := _REQUIREMENT.match(word)) and not {"/", "\\", ":"} & set(word.partition("@")[0]):
             yield canonicalize_name(requirement[1])
+
+
+def lacking_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `package`, and `install` with its command, of the last module that is missing.
+
+    {} if its distribution is not listed, and if the one for a torch that is unknown would replace that.
+    """
+    modules = [missing.thing for missing in missing_modules(context.text) if missing.kind == "module"]
+    package = package_of(modules[-1]) if modules else ""
+    if package not in listed_distributions() - {"torch"}:
+        return {}
+    install = pip_install(package, context.torch) if package in FAMILY else f"python -m pip install {package}"
+    return {"package": package, "install": install} if install else {}
 
 
 def listed_distributions() -> frozenset[str]:

@@ -63,16 +63,16 @@ class Place:
     def __init__(self, folder: Path, failure: Failure) -> None:
         self.folder, self.failure = folder, failure
         tools = folder / "tools"
-        for made in (tools, folder / "home", *(folder / "indexes" / name for name in STANDS_FOR)):
+        for made in (tools, folder / "pythons", folder / "home", *(folder / "indexes" / name for name in STANDS_FOR)):
             made.mkdir(parents=True)
         for tool in ("uv", "assistant"):
             (tools / tool).symlink_to(Path(sys.executable).parent / tool)
         for python in sorted(Path(sys.base_prefix).parent.glob("*3.*/bin/python3.*[0-9]")):
-            if not (tools / python.name).exists():
-                (tools / python.name).symlink_to(python)
+            if not (folder / "pythons" / python.name).exists():
+                (folder / "pythons" / python.name).symlink_to(python)
         self.env = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV"))}
         self.env |= {
-            "PATH": f"{folder}/.venv/bin:{tools}:{sys.base_prefix}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": f"{folder}/.venv/bin:{tools}:{sys.base_prefix}/bin:{folder}/pythons:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": str(folder / "home"),
             "VIRTUAL_ENV": str(folder / ".venv"),
             "UV_CACHE_DIR": str(folder.parent / "real-failures-cache"),
@@ -157,7 +157,7 @@ class Place:
 
     def commands(self, remedy: dict) -> list[str]:
         """Give what a remedy's reader types here, with the torch that can be had in the place of the one it names."""
-        commands = list(remedy["commands"])
+        commands = [re.sub(r"^%pip", "python -m pip", each).replace("/data/", "$PWD/data/") for each in remedy["commands"]]
         if remedy["plan"] and not commands:
             index = remedy["plan"]["index_url"]
             packages = " ".join(f'"{one}"' for one in remedy["plan"]["requirements"])
@@ -165,7 +165,8 @@ class Place:
         if not self.failure.wheels:
             commands = [re.sub(rf"\s--(?:default-|extra-)?index(?:-url)? {TORCH}\S*", "", each) for each in commands]
             named = re.compile(r"((?:pip|uv add).*[\s\"])torch(?:==[\w.+]+)?(?=[\s\"]|$)")
-            commands = [named.sub(rf"\1torch=={HAD}", each) for each in commands]
+            companions = re.compile(r"(?<=\d)( \"?torch(?:vision|audio)==[\w.+]+\"?)+")
+            commands = [companions.sub("", named.sub(rf"\1torch=={HAD}", each)) for each in commands]
         words = "\n".join([remedy["text"], *commands])
         by_hand = bool(self.failure.words) and re.search(self.failure.words, words, re.IGNORECASE)
         left_out = re.compile(r"(?:sudo )?(?:apt|apt-get|brew|winget|dnf|pacman)\b|.*pip show")
