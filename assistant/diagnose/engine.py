@@ -272,7 +272,8 @@ def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -
     Questions about unknown facts go first; one that tells nobody what to look at goes last.
     """
     log = search.log
-    questions = [(_question_about(name), None) for name in match.unknown]
+    looked_at = {"vendor", "gpu"} if machine.evidence else set()  # and no GPU was found
+    questions = [(_question_about(name), None) for name in match.unknown if name not in looked_at]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, match.names, search.holds)]
     vague = [pair for pair in questions if pair[0].text == _ANY_OTHER[0]]
     pairs = [*(pair for pair in questions if pair not in vague), *answers, *vague]
