@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.environments import sure_names
+from assistant.diagnose.environments import lacking_names, project_names, sure_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import ERROR, Log, ended_well, read_log
-from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
+from assistant.diagnose.remedies import family_shown, remedies_for, typed_names, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
+    PLACEHOLDER,
     Cause,
     Rule,
     RuleRemedy,
@@ -231,7 +232,7 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
         if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
     ]
     if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in fitting):
-        hint = _hint_for(log)
+        hint = _hint_for(log, Machine())
         return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
 
@@ -262,7 +263,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     then a check of the GPU if all are of one maker; None if nothing can be said.
     """
     seen = log.prose.symptoms
-    step = _hint_for(log) or _question(seen, machine)
+    step = _hint_for(log, machine) or _question(seen, machine)
     if step is None and (seen or _ON_THE_CPU.search(log.text)):
         vendors = {gpu.vendor.value for gpu in machine.gpus}
         rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
@@ -272,10 +273,11 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
 
-def _hint_for(log: Log) -> Remedy | None:
+def _hint_for(log: Log, machine: Machine) -> Remedy | None:
     """Return what to look at next for a text without a known cause, by hints.toml; None if no row fits.
 
-    Programs go before errors, and the error that stands last in the text before those above it.
+    Programs go before errors, and the error that stands last in the text before those above it. A hint with a
+    placeholder that the log does not fill is left out.
     """
     ranked = [
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
@@ -283,12 +285,19 @@ def _hint_for(log: Log) -> Remedy | None:
         if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
         and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
-    return _as_remedy(max(ranked, key=lambda entry: entry[:2])[2]) if ranked else None
+    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
+    context = LogContext(log, merged(machine, log.facts))
+    names = {**typed_names(context), **project_names(context), **lacking_names(context)} if hints else NO_NAMES
+    return next(filter(None, (_as_remedy(row, names) for row in hints)), None)
 
 
-def _as_remedy(row: dict[str, Any]) -> Remedy:
-    """Return a row of hints.toml as a remedy."""
-    return Remedy(text=_(row["text"]), commands=tuple(row.get("commands", ())))
+def _as_remedy(row: dict[str, Any], names: Mapping[str, str] = NO_NAMES) -> Remedy | None:
+    """Return a row of hints.toml as a remedy, its placeholders filled; None if one has no name."""
+    commands = tuple(row.get("commands", ()))
+    if not {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))} <= {*names}:
+        return None
+    filled = (PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
+    return Remedy(text=_(row["text"], **names), commands=tuple(filled), env=row.get("env", {}))
 
 
 def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:

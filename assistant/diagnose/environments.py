@@ -14,7 +14,8 @@ from assistant.catalog import load_catalog, number
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose.facts import LogContext
+from assistant.diagnose.builds import missing_modules
+from assistant.diagnose.facts import LogContext, package_of, pip_install
 from assistant.diagnose.index import addresses, classify_address, pattern_of
 from assistant.diagnose.log import Log, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
@@ -252,6 +253,8 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Project | 
         )
     if any(line.startswith("uv add --index ") for line in commands):
         yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
+    if any(" venv --clear" in line for line in commands):
+        yield _("An environment .venv that is here is replaced: note what it holds before, with `uv pip freeze`.")
     by_pip = of_python and any(map(_BY_PIP.search, commands))
     if tool and tool.sync and by_pip and not any(line.startswith((*_adding(tool), tool.sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
@@ -356,6 +359,25 @@ def distributions_in(command: str) -> Iterator[str]:
             continue
         elif (requirement := _REQUIREMENT.match(word)) and not {"/", "\\", ":"} & set(word.partition("@")[0]):
             yield canonicalize_name(requirement[1])
+
+
+# ERROR: Failed building wheel for tokenizers     Failed to build `tokenizers==0.12.1`
+_BUILD_FAILED = re.compile(r"failed (?:building wheel for|to build) `?([\w-]{2,40})")
+
+
+def lacking_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `package`, and `install` with its command, of the last module that is missing.
+
+    Without one, the package is that whose build failed. {} if it is not listed, and if the one for a torch that is
+    unknown would replace that.
+    """
+    modules = [missing.thing for missing in missing_modules(context.text) if missing.kind == "module"]
+    built = _BUILD_FAILED.search(context.text)
+    package = package_of(modules[-1]) if modules else built[1] if built else ""
+    if package not in listed_distributions() - {"torch"}:
+        return {}
+    install = pip_install(package, context.torch) if package in FAMILY else f"python -m pip install {package}"
+    return {"package": package, "install": install} if install else {}
 
 
 @cache

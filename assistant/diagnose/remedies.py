@@ -178,15 +178,18 @@ def _amd_names(context: LogContext) -> dict[str, str]:
 
 
 def _uv_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `uv`, which types it, and `get_uv`, which installs it where the user works without it.
+    """Return the placeholders `uv` (how it is typed), `venv` (how an environment is made) and `get_uv` (how it is had).
 
-    {} in a project, whose own tool is to be used.
+    `get_uv` is empty where the user works with uv already; the environment that is there is replaced then. {} in a
+    project, whose own tool is to be used.
     """
     project = project_of_text(context.text)
     if project and project.sync:
         return {}
-    is_there = re.search(r"\buv\b", context.text)
-    return {"uv": "uv", "get_uv": ""} if is_there else {"uv": "python -m uv", "get_uv": "python -m pip install uv"}
+    if re.search(r"\buv\b", context.text):
+        return {"uv": "uv", "get_uv": "", "venv": "uv venv --clear"}
+    # Installed into an environment that it replaces, uv would go with it.
+    return {"uv": "python -m uv", "get_uv": "python -m pip install uv", "venv": "python -m uv venv"}
 
 
 # Each gives values for some placeholders; those of the rule's cause go before them.
@@ -246,7 +249,12 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
         found |= {"again": found["typed"]} if "typed" in found else {}
     if package and "uv_build" in missing:
         found |= project_names(context, package)
-    return {"from_source": source_of(package), **wheel_names(context, package), **found} if package else found
+    if package:
+        typed = typed_names(context).get("typed_any", "")
+        of_folder = re.search(r"(?:^| )(?:\.{1,2}(?:[/\\]| |$)|\S{1,200}\.(?:tar\.gz|zip)(?: |$))", typed)
+        source = typed if of_folder else source_of(package)  # what is built is the user's own copy
+        found = {"from_source": source, **wheel_names(context, package), **found}
+    return found
 
 
 def remedies_for(

@@ -215,6 +215,9 @@ _MARKED = re.compile("«([^»]{1,200})»")
 PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 
 
+FOUND = 0.85  # chosen: confidence in what is told and a check finds
+
+
 class Sign(Record, frozen=True):
     """One way in which a cause shows: all that is named must hold.
 
@@ -378,12 +381,16 @@ class ToldSign(Sign, frozen=True, kw_only=True):
 
 
 class RuleFile(Record, frozen=True):
-    """A file of rules, of checks of machines or of signs in what people write, as of a day (YYYY-MM-DD)."""
+    """A file of rules, of checks of machines or of signs in what people write, as of a day (YYYY-MM-DD).
+
+    `found` are the checks whose finding explains what is told, by the key of that.
+    """
 
     as_of: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
     rule: tuple[Rule, ...] = ()
     check: tuple[Check, ...] = ()
     sign: tuple[ToldSign, ...] = ()
+    found: dict[str, tuple[str, ...]] = {}
 
 
 class Rules:
@@ -396,7 +403,9 @@ class Rules:
     def __init__(self, rule_files: Sequence[RuleFile]) -> None:
         # Of messages that the same words retell, the one in an earlier row goes first.
         told = enumerate(sign for file in rule_files for sign in file.sign)
-        signs = [replace(sign, confidence=sign.confidence - (place / 1e6 if sign.near else 0)) for place, sign in told]
+        by_check = [(thing, key) for file in rule_files for thing, keys in file.found.items() for key in keys]
+        signs = [ToldSign(key=key, told=(thing,), found=True, confidence=FOUND) for thing, key in by_check]
+        signs += [replace(sign, confidence=sign.confidence - (place / 1e6 if sign.near else 0)) for place, sign in told]
         self.rules = tuple(
             replace(rule, sign=(*rule.sign, *(sign for sign in signs if sign.key == rule.key)))
             for file in rule_files
@@ -468,8 +477,20 @@ def load_rules() -> Rules:
     """Return all shipped rules and checks, read once; raise `BadInput` for an unknown key or a wrong kind in them."""
     folder = files("assistant.diagnose")
     shipped = [*folder.joinpath("rules").iterdir(), *map(folder.joinpath, ("health.toml", "prose.toml"))]
-    named = sorted((item.name, item.read_text("utf-8")) for item in shipped if item.name.endswith(".toml"))
-    return Rules([from_plain(tomllib.loads(text), RuleFile, name) for name, text in named])
+    named = {item.name: tomllib.loads(item.read_text("utf-8")) for item in shipped if item.name.endswith(".toml")}
+    shared = named.pop("shared.toml")
+    return Rules([from_plain(_with_shared(named[name], shared), RuleFile, name) for name in sorted(named)])
+
+
+def _with_shared(value: Any, shared: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever TOML holds
+    """Return a file's value with what shared.toml has in place of "@NAME" in lists and of `same = "NAME"` in rows."""
+    if isinstance(value, dict):
+        row = {**shared["remedy"][value["same"]], **value} if "same" in value else value
+        return {key: _with_shared(each, shared) for key, each in row.items() if key != "same"}
+    if isinstance(value, list):
+        parts = (shared["texts"][each[1:]] if str(each).startswith("@") else [each] for each in value)
+        return [_with_shared(each, shared) for part in parts for each in part]
+    return value
 
 
 @cache
