@@ -70,15 +70,13 @@ WRITTEN = frozenset(
 )
 
 
-# Of a source that Poetry is told, and how sentences go on: no distribution.
-_SOURCE = re.compile(r"poetry source add .*|--source \S+")
-_SENTENCE = frozenset({"a", "and", "but", "i", "is", "it", "my", "of", "that", "the", "to", "was", "when", "with"})
+_SOURCE = re.compile(r"poetry source add .*|--source \S+")  # that Poetry is told: no distribution
 
 
 def invented(found: tuple[Diagnosis, ...], text: str) -> set[str]:
-    """Return what commands install that is neither a whole word of a text nor listed, and a sentence's words."""
+    """Return the distributions in commands that are neither a whole word of a text nor listed."""
     commands = (command for cause in found for remedy in cause.remedies for command in remedy.commands)
     named = {name.strip("-") for command in commands for name in distributions_in(_SOURCE.sub("", command))}
     words = {canonicalize_name(word.strip(".-_")) for word in re.findall(r"[\w.-]+", text.lower())}
     words |= {canonicalize_name(word) for word in re.findall(r"([a-z][\w.]*)-\d[\w.+]*(?:-|\.tar)", text.lower())}
-    return (named - listed_distributions() - words - WRITTEN) | (named & _SENTENCE)
+    return named - listed_distributions() - words - WRITTEN

@@ -200,7 +200,7 @@ def test_every_cause_has_a_way_out_and_no_gap(table: str, every: int) -> None:
 @pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("table", ["cases", "answers", "rounds"])
 def test_no_command_names_a_distribution_of_nobody(table: str, every: int) -> None:
-    """What is typed for an installer is a whole word of the text, or listed, and no sentence."""
+    """What is typed for an installer is a whole word of the text, or listed."""
     named = {row["log"]: invented(found, row["log"]) for row, found in answers(table, every) if "fault" not in row}
     assert {log: names for log, names in named.items() if names} == {}
 

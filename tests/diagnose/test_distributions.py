@@ -15,7 +15,12 @@ from assistant.model.machine import Machine
 from assistant.model.record import from_plain
 
 _NAMES = re.compile(r"requires|depends on|distribution|install|import|wheel|version|undefined symbol")
-TEXTS = [row for table in ("cases", "answers", "rounds") for row in rows(table) if _NAMES.search(row["log"])]
+TEXTS = [
+    row
+    for table in ("cases", "answers", "rounds")
+    for row in rows(table)
+    if _NAMES.search(row["log"]) and "fault" not in row
+]
 
 
 def cut(text: str, width: int) -> tuple[str, str]:
