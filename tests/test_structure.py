@@ -29,7 +29,7 @@ BUDGETS = {
     "assistant/catalog": (1950, 850),
     "assistant/cli": (2625, 1150),
     "assistant/detect": (1390, 700),
-    "assistant/diagnose": (4650, 2350),
+    "assistant/diagnose": (4450, 2250),
     "assistant/export": (1270, 500),
     "assistant/host": (2985, 1350),
     "assistant/install": (4550, 2050),
@@ -46,7 +46,7 @@ BUDGETS = {
     "assistant/verify": (1900, 1000),
     "assistant/wizard": (3090, 1500),
     "docs": (600, 300),
-    "tests": (40000, 19100),
+    "tests": (40050, 19150),
 }
 
 

@@ -278,7 +278,7 @@ def find_rate(vendor: Vendor, name: str, code: str, memory: float | None = None)
 
 @cache
 def _rates_by_name(vendor: Vendor) -> dict[str, list[Row]]:
-    """Return the rows with cards' rates by the keys of their names: those of data sheets before the maker's own.
+    """Return rows with cards' rates by the keys of their names: every maker's data sheets, then `vendor`'s own table.
 
     `half` is dense and, on tensor cores, summed in float32; `gb` of memory tell cards of one name apart.
     """

@@ -41,6 +41,7 @@ from assistant.session.answers import log_answer
 from assistant.session.diagnosis import (
     causes_for_log_python,
     explain_unknown,
+    facts_line,
     find_causes_and_lines,
     log_origin,
     log_report,
@@ -109,12 +110,16 @@ def diagnose(
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
+        draw_facts,
         draw_findings,
+        draw_question,
         draw_unknown,
     )
 
+    draw_facts(facts_line(read), elsewhere=here is not None and log_origin(read, here) == "other")
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
+        draw_question(None if diagnoses[0].sure else explain_unknown(read, its_machine).question)
     elif read.text.strip():
         draw_unknown(explain_unknown(read, its_machine))
     else:

@@ -64,10 +64,10 @@ def refuse_blocked(state: State, task: Task) -> None:
 def with_own_python(request: Request, target: str, host: Host) -> Request:
     """Return the request for the Python version of the environment at `target`, unless the assistant's own is the same.
 
-    It stays as it is if it asks for a version, for "" and "kernel", and if nothing is there. An installation that was
-    killed there is finished or rolled back first, and the environment's Python is run.
+    It stays as it is if it asks for a version, for "", "new" and "kernel", and if nothing is there. What was killed
+    there is finished or rolled back first, and the environment's Python is run.
     """
-    if request.python or target in {"", KERNEL_TARGET}:
+    if request.python or target in {"", "new", KERNEL_TARGET}:
         return request
     environment, own = EnvironmentFolder.from_target(target, host), str(host.facts("platform").get("python", ""))
     minor = Site.ask(environment.path, host).minor if environment.exists else ""

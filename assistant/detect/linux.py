@@ -169,7 +169,7 @@ def wsl(host: Host, notes: Notes) -> None:
     asked = bool(host.which("reg.exe"))
     too_old = asked and _note_windows(host, notes)
     if not too_old:  # else that is the cause of all the rest
-        _warn_of_wsl(host, kernel, notes, shared=shared)
+        _warn_of_wsl(host, kernel, notes, has_dxg=shared)
         if host.link("/sys/module/nvidia") or host.link("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"):
             text = _("A Linux NVIDIA driver is installed inside WSL; it hides the one that Windows provides.")
             fix = _("Remove it; WSL needs only the Windows driver.")
@@ -205,12 +205,12 @@ def _note_windows(host: Host, notes: Notes) -> bool:
     return too_old
 
 
-def _warn_of_wsl(host: Host, kernel: str, notes: Notes, *, shared: bool) -> None:
-    """Record a warning if this is WSL 1, else if it has no GPU device, else if it lacks Windows' GPU libraries."""
+def _warn_of_wsl(host: Host, kernel: str, notes: Notes, *, has_dxg: bool) -> None:
+    """Record a warning within WSL: if it is WSL 1, else if /dev/dxg is missing, else if Windows' GPU libraries are."""
     if "Microsoft" in kernel and "WSL2" not in kernel:  # WSL 1 names itself 4.4.0-19041-Microsoft
         text = _("This is WSL 1, which has no access to GPUs.")
         notes.warn("wsl-host-too-old", text, _("Convert the distribution to WSL 2."), "wsl --set-version <name> 2")
-    elif not shared:
+    elif not has_dxg:
         text = _("WSL offers no GPU here: /dev/dxg is missing.")
         fix = _("Update Windows, its GPU driver and WSL, then restart WSL.")
         notes.warn("wsl-host-too-old", text, fix, "wsl --update", "wsl --shutdown")

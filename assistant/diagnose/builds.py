@@ -14,26 +14,27 @@ from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from packaging.requirements import Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from assistant.catalog import has_code, load_catalog, number
-from assistant.catalog.companions import carried_by_torch_index, wheel_sources
-from assistant.diagnose.facts import LogContext, companion_row, pip_install
+from assistant.catalog.companions import carried_by_torch_index, find_companion, wheel_sources
+from assistant.diagnose.facts import LogContext, pip_install
 from assistant.diagnose.index import platforms_of, tag_of, torch_install
-from assistant.diagnose.rules import compiled, literals, plain_table
+from assistant.diagnose.rules import compiled, is_within, literals, plain_table
 from assistant.model.machine import Machine, Vendor
 
-Kind = Literal["file", "dependency", "module", "name", "symbol", "program"]
+Kind = Literal["file", "dependency", "module", "name", "argument", "symbol", "program"]
 FAR = 400  # characters of a line before and after a name that are looked at
+_LINE = re.compile(r"[^\n]+")
 
 
 class Missing(NamedTuple):
     """A thing that somebody wants and does not get.
 
     `thing` is a file, a module, an undefined symbol or a program in lower case; for a "dependency" it is the file whose
-    own dependency is missing, for a "name" the module and the name in it, joined by a colon. `requester` is the file
-    that asks, "" if none is named. `at` is where it stands in the text.
+    own dependency is missing, for a "name" the module and the name in it, joined by a colon, for an "argument" the
+    module whose function does not take it, "" if that is not told. `requester` is the file that asks, "" if none is
+    named. `at` is where it stands in the text.
     """
 
     kind: Kind
@@ -94,36 +95,27 @@ def missing_files(text: str) -> Iterator[Missing]:
     Of a line that names several, words behind a name tell more than words before it. A library that only lacks a symbol
     is there. If a line says no more than that a file does not load, the file is a "dependency".
     """
-    lines: dict[int, list[re.Match[str]]] = {}
-    for match in _FILE.finditer(text):
-        lines.setdefault(text.rfind("\n", 0, match.start()) + 1, []).append(match)
-    for start, files in lines.items():
-        end = _line_end(text, start)
-        line = text[start:end]
-        if "undefined symbol" in line or "not defined in file" in line:
+    for row in _LINE.finditer(text):
+        line, start = row[0], row.start()
+        files = list(_FILE.finditer(line))
+        if not files or "undefined symbol" in line or "not defined in file" in line:
             continue
         does_not_load = _DEPENDS.search(line)
-        gone = [file for file in files if _GONE.match(text, file.end(), min(end, file.end() + FAR))]
+        gone = [file for file in files if _GONE.match(line, file.end(), file.end() + FAR)]
         if not gone and (not does_not_load or "could not load library" in line):
-            gone = [file for file in files if _SOUGHT.search(_text_before(text, start, file.start()))]
+            gone = [file for file in files if _SOUGHT.search(_text_before(line, file.start()))]
         if gone:
             others = [other[0] for other in files if other[0] != gone[0][0]]
-            referrer = _REFERENCED.search(text, end, end + FAR)
+            referrer = _REFERENCED.search(text, row.end(), row.end() + FAR)
             requester = others[0] if others else referrer[1].strip() if referrer else ""
-            yield Missing("file", gone[0][0], requester, gone[0].start())
+            yield Missing("file", gone[0][0], requester, start + gone[0].start())
         elif does_not_load:
-            yield Missing("dependency", files[-1][0], "", files[-1].start())
+            yield Missing("dependency", files[-1][0], "", start + files[-1].start())
 
 
-def _line_end(text: str, at: int) -> int:
-    """Return the position at which the line of a position ends."""
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _text_before(text: str, start: int, at: int) -> str:
+def _text_before(line: str, at: int) -> str:
     """Return the line before a name, without the folders that belong to it, and at most `FAR` characters."""
-    return _PATH.sub("", text[max(start, at - FAR) : at])
+    return _PATH.sub("", line[max(0, at - FAR) : at])
 
 
 # ImportError: /venv/vllm/_C.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb
@@ -146,15 +138,13 @@ def missing_symbols(text: str) -> Iterator[Missing]:
     If Windows does not tell the symbol's name, it is "procedure".
     """
     for match in _SYMBOL.finditer(text):
-        start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - FAR)
-        files = _FILE.findall(text, start, match.start()) or _FILE.findall(
-            text, match.end(), _line_end(text, match.end())
-        )
+        before, after = text[: match.start()].rpartition("\n")[2][-FAR:], text[match.end() :].partition("\n")[0]
+        files = _FILE.findall(before) or _FILE.findall(after)
         referrer = _REFERENCED.search(text, match.end(), match.end() + FAR)
         requester = referrer[1].strip() if referrer else (files or [""])[-1]
         yield Missing("symbol", match[1] or match[2], requester, match.start())
     if message := _ENTRY.search(text):
-        line = text[text.rfind("\n", 0, message.start()) + 1 : _line_end(text, message.start())]
+        line = text[: message.start()].rpartition("\n")[2] + text[message.start() :].partition("\n")[0]
         names = _IMPORTING.findall(line) or _FILE.findall(line)
         yield Missing("symbol", "procedure", (names or [""])[-1], message.start())
 
@@ -170,16 +160,24 @@ _NAME = re.compile(
     r"cannot import name ['\"]?(\w{1,80})['\"]? from (?:partially initialized module )?['\"]?([\w.]{1,80}\w)"
     r"|module ['\"]?([a-z_][\w.]{1,80})['\"]? has no attribute ['\"]?(\w{1,80})"
 )
+#   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
+# TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
+_ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
+# and the call in the line before the message: optimizer = bnb.optim.AdamW8bit(
+_CALLED = re.compile(r"\b([a-z_]\w{1,40})\.[\w.]{1,80}\([^\n]{0,200}\n\Z")
 
 
 def missing_modules(text: str) -> Iterator[Missing]:
-    """Yield the modules that cannot be imported, those whose libraries are missing, and the names that modules lack."""
+    """Yield what modules lack: modules that cannot be imported, those without their libraries, names, and arguments."""
     for match in _MODULE.finditer(text):
         yield Missing("module", match[1] or match[2], "", match.start())
     for match in _NAME.finditer(text):
         yield Missing("name", f"{match[2] or match[3]}:{match[1] or match[4]}", "", match.start())
     for match in _IMPORTING.finditer(text):
         yield Missing("dependency", match[1], "", match.start())
+    for match in _ARGUMENT.finditer(text):
+        called = _CALLED.search(text, 0, match.start())
+        yield Missing("argument", called[1] if called else "", "", match.start())
 
 
 # RuntimeError: flash_attn was requested, but nvcc was not found.
@@ -204,12 +202,12 @@ _WITHOUT = re.compile(
 
 def missing_programs(text: str) -> Iterator[Missing]:
     """Yield the programs that a text says are missing, and what shows that one is, such as CUDA_HOME and Python.h."""
-    for match in _PROGRAM.finditer(text):
-        end = min(_line_end(text, match.end()), match.end() + FAR)
-        before = _text_before(text, text.rfind("\n", 0, match.start()) + 1, match.start())
-        is_gone = any(pattern.match(text, match.end(), end) for pattern in (_GONE, _FAILED))
-        if is_gone or _SOUGHT.search(before) or _WITHOUT.search(before):
-            yield Missing("program", match[1], "", match.start())
+    for row in _LINE.finditer(text):
+        for match in _PROGRAM.finditer(row[0]):
+            before = _text_before(row[0], match.start())
+            is_gone = any(pattern.match(row[0], match.end(), match.end() + FAR) for pattern in (_GONE, _FAILED))
+            if is_gone or _SOUGHT.search(before) or _WITHOUT.search(before):
+                yield Missing("program", match[1], "", row.start() + match.start())
 
 
 # How the table of pairs writes a package, a version and a specifier.
@@ -222,12 +220,11 @@ _PARTS = {
 
 @lru_cache(maxsize=1)  # several ask what one text tells
 def pairs(text: str) -> tuple[Pair, ...]:
-    """Return what is wanted and what is there for each message that tells both, or tells the least that will do."""
-    return tuple(_find_pairs(text))
+    """Return what is wanted and what is there for each message that tells both, or tells the least that will do.
 
-
-def _find_pairs(text: str) -> Iterator[Pair]:
-    """Yield what `pairs` returns, in the order of the table."""
+    They stand in the order of the table of messages.
+    """
+    found = []
     for row in plain_table("libraries.toml")["pair"]:
         there = compiled(row["there"]).search(text) if "there" in row else None
         if not any(mark in text for mark in literals(row["pattern"])) or ("there" in row and not there):
@@ -236,13 +233,9 @@ def _find_pairs(text: str) -> Iterator[Pair]:
         for match in compiled(pattern).finditer(text):
             part = {**row, "present": there[1] if there else "", **match.groupdict()}
             wanted = part.get("wanted") or (f">={part['least']}" if part.get("least") else "")
-            yield Pair(
-                part.get("requester", ""),
-                part["subject"],
-                wanted.rstrip(".,`'\"").replace(" ", ""),
-                (part["present"] or "").rstrip("."),
-                match.start(),
-            )
+            wanted, present = wanted.rstrip(".,`'\"").replace(" ", ""), (part["present"] or "").rstrip(".")
+            found.append(Pair(part.get("requester", ""), part["subject"], wanted, present, match.start()))
+    return tuple(found)
 
 
 # The parts of a library's file name: what it is called, and its version.
@@ -287,12 +280,6 @@ def parse_library(file: str) -> LibraryFile:
     return LibraryFile(stem, major, row.get("kind", ""), row)
 
 
-@cache
-def symbol_kind(name: str) -> str:
-    """Return the kind of library that an undefined symbol belongs to; "" if that is unknown."""
-    return next((row["kind"] for row in plain_table("libraries.toml")["symbol"] if re.match(row["names"], name)), "")
-
-
 def wheel_names(context: LogContext, package: str) -> dict[str, str]:
     """Return the placeholders of a package's wheels for this torch, Python and system, without those unknown.
 
@@ -302,7 +289,7 @@ def wheel_names(context: LogContext, package: str) -> dict[str, str]:
     """
     torch, variant, machine = context.torch.partition("+")[0], context.build, context.machine
     platform = platforms_of(machine.os, machine.arch)[0] if machine.os else ""
-    tag, row = tag_of(machine), companion_row(package)
+    tag, row = tag_of(machine), find_companion(package)
     name = package.replace("-", "[-_]")
     match = re.search(rf"(?<![\w.]){name}[-= @`v]{{1,4}}(\d[\d.]{{1,12}}\d(?:\.post\d{{1,2}})?)", context.text)
     version = match[1] if match else context.versions.get(package, "")
@@ -336,12 +323,12 @@ def _wheel_address(package: str, version: str, torch: str, variant: str, tag: st
         row
         for row in table["file"]
         if row["package"] == package and platform in row["platforms"] and f"cp{tag}" in row.get("pythons", [f"cp{tag}"])
-        if any(is_within(bounds, torch) for bounds in row["torch"])
+        if any(is_within(torch, bounds) for bounds in row["torch"])
         if any(fnmatchcase(variant, pattern) for pattern in row["variants"])
     ]
     if not tag or not rows or Version(torch).is_devrelease:
         return ""
-    row = next((row for row in rows if is_within(row.get("told", "==0"), version)), None)
+    row = next((row for row in rows if is_within(version, row.get("told", "==0"))), None)
     abi_since = table["new_abi_before"].get(variant, table["new_abi_since"])
     return str((row or rows[0])["url"]).format(
         torch=".".join(torch.split(".")[:2]),
@@ -362,14 +349,6 @@ def removal_names(context: LogContext, package: str, name: str) -> dict[str, str
             newer = (newer for words, newer in row.get("newer", {}).items() if re.search(words, context.text))
             return {"since": row["since"], "newer": next(newer, "")}
     return {}
-
-
-def is_within(specifier: str, version: str) -> bool:
-    """Return whether a version is within a specifier; False if one of them is none."""
-    try:
-        return bool(version) and SpecifierSet(specifier).contains(Version(version), prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return False
 
 
 # What shows that the program runs in an environment of conda: its folders, its commands.
@@ -416,7 +395,7 @@ def kit_names(context: LogContext) -> dict[str, str]:
     distribution = (context.machine.os_version or "").lower()
     repository = next((row for prefix, row in table["repositories"].items() if distribution.startswith(prefix)), "")
     bounds = f">={table['oldest'].get(repository, '0')},<={table['newest'].get(repository, '99')}"
-    if repository and system == "linux" and (not cuda or is_within(bounds, cuda)):
+    if repository and system == "linux" and (not cuda or is_within(cuda, bounds)):
         kind = "rpm_kit" if repository.startswith("rhel") else "deb_kit"
         dashed = cuda.replace(".", "-") or f"$({_OWN} | tr . -)"
         names |= {kind: f"cuda-toolkit-{dashed}", "repository": repository, "kit_home": f"/usr/local/cuda-{version}"}
@@ -431,11 +410,8 @@ def compiler_names(context: LogContext) -> dict[str, str]:
     """
     table = plain_table("kits.toml")
     torch = context.torch.partition("+")[0] or load_catalog().releases[0].version
-    names = {
-        "least_gcc": str(
-            max((row["gcc"] for row in table["torch_headers"] if is_within(row["torch"], torch)), default=9)
-        )
-    }
+    least_gcc = max((row["gcc"] for row in table["torch_headers"] if is_within(torch, row["torch"])), default=9)
+    names = {"least_gcc": str(least_gcc)}
     called = _NVCC.search(context.text)
     version = (called[1] or called[2]) if called else _cuda_for_build(context)
     toolkit = next((row for row in table["toolkit"] if row["cuda"] == version), None)
@@ -496,7 +472,7 @@ _OFTEN_BUILT = re.compile(
 def package_built(context: LogContext) -> dict[str, str]:
     """Return a value for the placeholder `package`, the one that is built; {} if a log names none that is known."""
     for name in reversed([*_BUILT.findall(context.text), *_SOURCE.findall(context.text)]):
-        if companion_row(name) and name not in {"torch", "triton"}:
+        if find_companion(name) and name not in {"torch", "triton"}:
             return {"package": name.replace("_", "-")}
     named = _OFTEN_BUILT.search(context.text)
     return {"package": named[0].replace("_", "-").replace("flashattention", "flash-attn")} if named else {}

@@ -12,7 +12,6 @@ from assistant.diagnose.builds import (
     LibraryFile,
     Missing,
     Pair,
-    is_within,
     missing_files,
     missing_modules,
     missing_programs,
@@ -22,12 +21,10 @@ from assistant.diagnose.builds import (
     parse_library,
     removal_names,
     source_of,
-    symbol_kind,
 )
 from assistant.diagnose.facts import (
     LogContext,
     Requester,
-    companion_row,
     package_of,
     pip_install,
     pip_install_pair,
@@ -35,7 +32,7 @@ from assistant.diagnose.facts import (
     versions_for_cuda,
 )
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause, plain_table
+from assistant.diagnose.rules import Cause, is_within, plain_table
 from assistant.model.machine import Machine, Vendor
 
 _TRIO = {"torchvision", "torchaudio"}
@@ -51,7 +48,6 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     yield from _pair_causes(context)
     yield from _symbol_causes(context)
     yield from _module_causes(context)
-    yield from _argument_causes(context)
     lacks = [
         _Lack(missing, parse_library(missing.thing), context.requester_at(missing.at, missing.requester))
         for missing in (*missing_files(context.text), *missing_modules(context.text))
@@ -71,10 +67,7 @@ class _Lack(NamedTuple):
     requester: Requester | None
 
 
-_LOADER = (
-    "cannot open shared object"  # the bare words of Linux' loader, with which ONNX Runtime passes on what it lacks
-)
-_UNIX = re.compile(r"lib[^\n]{1,90}\.so[\d.]{0,12}")
+_LOADER = "cannot open shared object"  # Linux' loader, whose bare words ONNX Runtime passes on
 _NO_INTEL = {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE}
 
 
@@ -96,7 +89,7 @@ def _library_key(context: LogContext, lack: _Lack) -> str:
     )
     if key == "by-message":
         key = _cuda_key(context, lack, requester, line)
-    elif key == "missing-system-library" and kind != "ffmpeg" and not (_UNIX.fullmatch(thing) and _LOADER in line):
+    elif key == "missing-system-library" and kind != "ffmpeg" and not (thing.startswith("lib") and _LOADER in line):
         return ""
     is_no_trouble = key == "cuda-libs-other-major" and context.went_on(at)
     is_nobodys = key == "oneapi-version-mismatch" and {gpu.vendor for gpu in context.machine.gpus} & _NO_INTEL
@@ -149,13 +142,12 @@ def _onnxruntime_names(context: LogContext, file: LibraryFile) -> dict[str, str]
     asked, present = max({*file.cuda_majors} & {11, 12, 13}, default=0), max(context.cuda, default=0)
     names = {}
     for name, major in (("same", asked), ("fitting", present), ("either", 0 if present else _USUAL)):
-        if versions := versions_for_cuda(companion_row(_ORT), major) if major else "":
+        if versions := versions_for_cuda(find_companion(_ORT), major) if major else "":
             names[name] = f"{_ORT}{'[cuda,cudnn]' if major >= _FIRST_EXTRAS else ''}{versions}"
     return names
 
 
 _CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
-_CUBLAS = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12", 13: "nvidia-cublas"}  # which cuDNN and programs load too
 
 
 def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
@@ -165,7 +157,7 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     the command that brings torch's own libraries. There is none of a cuDNN 8 that would replace the cuDNN 9 of torch.
     """
     row, version = lack.file.row, lack.file.major
-    torch_majors = {int(context.torch_cuda.partition(".")[0])} if context.torch_cuda else set()
+    torch_majors = {*number(context.torch_cuda)[:1]}
     majors = torch_majors if lack.file.kind == "torch-cuda" else {*lack.file.cuda_majors}
     of_torch = torch_majors & majors if lack.requester and lack.requester.kind == "torch" else set()
     major = max(of_torch or ({_USUAL} & majors) or majors, default=0)
@@ -177,7 +169,8 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     )
     if distribution and not (is_cudnn and version == _CUDNN_BEFORE and has_cudnn_9):
         wheel = f"{distribution}=={version}.*" if is_cudnn and version else distribution
-        cublas = f" {_CUBLAS[major]}" if is_cudnn or lack.file.stem == "cudart" else ""
+        wheels_of_cublas = parse_library("cublas.dll").row["wheels"]  # which cuDNN and programs load too
+        cublas = f" {wheels_of_cublas[str(major)]}" if is_cudnn or lack.file.stem == "cudart" else ""
         names |= {"wheel": wheel, "distribution": distribution, "major": str(major), "wheels": f'"{wheel}"{cublas}'}
     return names
 
@@ -194,27 +187,23 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
         return
     if any("torchcodec" in symbol.requester for symbol in missing_symbols(context.text)):
         return  # a core that lacks a symbol has found its FFmpeg: `_symbol_causes`
-    by_kind = {
+    lack_of = {
         lack.file.kind: lack
         for lack in lacks
         if "torchcodec" in lack.missing.thing or (lack.requester and lack.requester.kind == "torchcodec")
     }
-    by_kind.pop("", None)
+    core, ffmpeg = (lack_of.pop(kind, None) for kind in ("torchcodec", "ffmpeg"))
+    other = next((lack for kind, lack in lack_of.items() if kind), None)
     names = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
-    name_at, message_at = (context.text.find(words) for words in ("torchcodec", "could not load libtorchcodec"))
-    other = next((lack for kind, lack in by_kind.items() if kind not in {"ffmpeg", "torchcodec"}), None)
-    if lack := other or by_kind.get("ffmpeg"):
-        key = "torchcodec-torch-mismatch" if other else "torchcodec-ffmpeg-missing"
-        yield context.cause(
-            key, lack.missing.at, {**names, "library": context.as_spelt(lack.missing.at, lack.missing.thing)}
-        )
-    elif ("torchcodec" in by_kind or message_at >= 0) and not context.only_warned(max(message_at, name_at, 0)):
-        at = by_kind["torchcodec"].missing.at if "torchcodec" in by_kind else message_at
-        keys = ["torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch"]
-        for key, basis in zip(
-            keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys, ("library-part", "library-else"), strict=True
-        ):
-            yield context.cause(key, max(at, name_at, 0), {**names, "library": "libtorchcodec"}, basis)
+    keys = ("torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch")
+    at = core.missing.at if core else context.text.find("could not load libtorchcodec")
+    if lack := other or ffmpeg:
+        library = context.as_spelt(lack.missing.at, lack.missing.thing)
+        yield context.cause(keys[bool(other)], lack.missing.at, {**names, "library": library})
+    elif at >= 0 and not context.only_warned(at):
+        likelier_first = keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys
+        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
+            yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
 
 
 def _symbol_causes(context: LogContext) -> Iterator[Cause]:
@@ -223,15 +212,16 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
     Nothing is yielded for those that have rules of their own, such as DirectML's and bitsandbytes'.
     """
     for symbol in missing_symbols(context.text):
-        kind, requester = symbol_kind(symbol.thing), context.requester_at(symbol.at, symbol.requester)
+        kinds = (row["kind"] for row in plain_table("libraries.toml")["symbol"] if re.match(row["names"], symbol.thing))
+        kind, requester = next(kinds, ""), context.requester_at(symbol.at, symbol.requester)
         by = requester.kind if requester and (symbol.requester or kind) else ""
         # Of a library that torch loads for a companion, the message names neither: the frames above it do.
         frames = map(package_of, reversed(context.frames_above(symbol.at))) if symbol.thing == "procedure" else ()
         loader = next((name for name in frames if name != "torch"), "")
         package = context.package_at(symbol.at, symbol.requester)
-        package = package or (loader if loader in _TRIO or companion_row(loader) else "")
+        package = package or (loader if loader in _TRIO or find_companion(loader) else "")
         by = "torchvision" if package in _TRIO else "torch" if package == "torch" else by
-        extension = package if companion_row(package) or (kind == "torch" and symbol.requester) else ""
+        extension = package if find_companion(package) or (kind == "torch" and symbol.requester) else ""
         if kind == "nvjitlink":
             yield context.cause("nvjitlink-mismatch", symbol.at, {"library": "libnvJitLink"})
         elif kind == "oneapi" or by in {"ipex", "directml"} or (by == "onnxruntime" and kind != "torch"):
@@ -252,7 +242,7 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
 
 def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
     """Return the cause that a package ("" if unknown) was compiled for another torch, at the line of a position."""
-    package, row = "" if package == "torch" else package, companion_row(package)
+    package, row = "" if package == "torch" else package, find_companion(package)
     install = pip_install(package, context.torch) if row and not row.only_source else ""
     names = {"package": package, "install": install, "torch": context.torch.partition("+")[0]}
     return context.cause("torch-abi-mismatch", at, names)
@@ -264,21 +254,16 @@ _COMPILED = re.compile(
     r"|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
 )
 _PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
-#   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
-# TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
-_ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
-# A call in the line before the message, such as bnb.optim.AdamW8bit( above
-# TypeError: AdamW8bit.__init__() got an unexpected keyword argument 'percentile_clipping'
-_CALLED = re.compile(r"\b([a-z_]\w{1,40})\.[\w.]{1,80}\([^\n]{0,200}\n\Z")
 
 
 def _module_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes of modules and names that cannot be imported; nothing for what a program goes on without."""
+    """Yield the causes of modules, names and arguments that are missing; nothing for what a program goes on without."""
     for missing in missing_modules(context.text):
         module, _colon, name = missing.thing.partition(":")
+        module = module or "".join(context.frames_above(missing.at)[-1:])
         package, is_compiled = package_of(module), bool(_COMPILED.fullmatch(module))
         if missing.kind == "dependency":
-            if is_compiled and companion_row(package):
+            if is_compiled and find_companion(package):
                 yield _abi_cause(context, missing.at, package)
         elif context.went_on(missing.at):
             continue
@@ -288,31 +273,15 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
         elif (
             _PRIVATE.fullmatch(name)
             if name
-            else is_compiled and (not module.endswith(".ops") or companion_row(package))
+            else is_compiled and (not module.endswith(".ops") or find_companion(package))
         ):
             package = package.removesuffix("-module")
             rebuilt = source_of(package) if source_of(package) != package else ""
             names = {"package": package, "library": module, "rebuilt": rebuilt}
             if package != "onnxruntime":
                 yield context.cause("ext-not-built", missing.at, names)
-        elif name or "." in module:
+        elif name or "." in module or missing.kind == "argument":
             yield from _missing_name_causes(context, missing.at, package, name)
-
-
-def _argument_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes of arguments that a package of another release does not take."""
-    for message in _ARGUMENT.finditer(context.text):
-        called = _CALLED.search(context.text, 0, message.start())
-        frames = context.frames_above(message.start())
-        package = package_of(called[1]) if called else package_of(frames[-1]) if frames else ""
-        if _loses_names(package) and package != "triton" and not context.went_on(message.start()):
-            names = {"package": package, "present": context.versions.get(package, "")}
-            yield context.cause("companion-version-mismatch", message.start(), names, "library-part")
-
-
-def _loses_names(package: str) -> bool:
-    """Return whether a distribution is a companion of torch, or one whose releases differ in their names."""
-    return package in plain_table("libraries.toml")["generations"] or find_companion(package) is not None
 
 
 def _missing_name_causes(context: LogContext, at: int, package: str, name: str) -> Iterator[Cause]:
@@ -325,26 +294,18 @@ def _missing_name_causes(context: LogContext, at: int, package: str, name: str) 
     gone = removal_names(context, package, name)
     missing = context.as_spelt(at, name)
     if package == "torch" and name:
-        asks = package_of("".join(context.frames_above(at)[-1:]))
-        asks = "" if asks == "torch" else asks
+        frame = "".join(context.frames_above(at)[-1:])
+        asks = "" if frame == "torch" else package_of(frame)
         rows = plain_table("wheels.toml")["new"]
         first = next((row["since"] for row in rows if re.fullmatch(row["name"], name)), "")
         least = "" if gone or (context.torch and first and number(context.torch) >= number(first)) else first
-        names = {
-            "missing": missing,
-            "package": asks or gone.get("newer", ""),
-            "before": gone.get("since", ""),
-            "least": least,
-        }
+        names = {"missing": missing, "package": asks or gone.get("newer", ""), "before": gone.get("since", "")}
         if gone or least or (asks and "cannot import name" not in line):
-            yield context.cause("torch-name-missing", at, names)
-        elif "cannot import name" in line:
-            yield _abi_cause(context, at, "")
-    elif package == "torchaudio" and gone:
-        yield context.cause("companion-version-mismatch", at, {"package": package, **gone, "missing": missing})
+            yield context.cause("torch-name-missing", at, {**names, "least": least})
     elif (
-        _loses_names(package)
-        and package not in {"numpy", "onnxruntime", "torch-directml", "torchaudio"}
+        (find_companion(package) or package in plain_table("libraries.toml")["generations"])
+        and package not in {"numpy", "onnxruntime", "torch-directml"}
+        and (package != "torchaudio" or gone)
         and (not name or (package != "torchvision" and "partially initialized module" not in line))
     ):
         present = context.versions.get(package, "")
@@ -361,14 +322,13 @@ def triton_names(context: LogContext) -> dict[str, str]:
 
     They are `install`, or `unpaired` if no command is known, `torch`, and `headers` for a portable Python.
     """
-    name, torch = {"windows": "triton-windows", "linux": "triton"}.get(context.machine.os or "", ""), context.torch
-    torch = torch.partition("+")[0]
-    install = pip_install(name, torch) if name else ""
+    name = {"windows": "triton-windows", "linux": "triton"}.get(context.machine.os or "", "")
+    torch = context.torch.partition("+")[0]
+    install = pip_install(name, torch)
     is_portable = context.machine.os == "windows" and _PORTABLE.search(context.text)
     names = {"install": install, "torch": torch, "unpaired": "" if install else "triton-windows"}
-    return {
-        name: value for name, value in {**names, "headers": "include, libs" if is_portable else ""}.items() if value
-    }
+    names |= {"headers": "include, libs"} if is_portable else {}
+    return {name: value for name, value in names.items() if value}
 
 
 def _pair_causes(context: LogContext) -> Iterator[Cause]:
@@ -379,23 +339,19 @@ def _pair_causes(context: LogContext) -> Iterator[Cause]:
         yield from _xformers_causes(context, next((pair for pair in built if pair.subject == "pytorch"), built[0]))
     for pair in found:
         requester, subject = pair.requester.replace("_", "-"), pair.subject
-        if requester in {"built", "build", "torch-directml", "ipex", "intel-extension-for-pytorch"}:
-            continue  # with rules of their own
-        if pair.wanted and pair.present and is_within(pair.wanted, pair.present):
+        has_own_rules = requester in {"built", "build", "torch-directml", "ipex", "intel-extension-for-pytorch"}
+        if has_own_rules or (pair.wanted and is_within(pair.present, pair.wanted)):
             continue
         names = {"package": requester, "library": subject, "wanted": pair.wanted, "present": pair.present}
         if subject == "torch" and requester in _TRIO:
             yield context.cause("torch-torchvision-mismatch", pair.at, {"install": pip_install_pair(pair.present)})
-        elif subject == "torch" and requester == "xformers" and re.search("built for|xformers_", context.text):
-            names = {**names, "wanted": pair.wanted.strip("=.*"), "install": pip_install(requester, pair.present)}
-            yield context.cause("xformers-built-for-other-torch", pair.at, names)
         elif subject in {"torch", *_TRIO}:
-            fits = subject == "torch" and companion_row(requester)
+            fits = subject == "torch" and find_companion(requester)
             install = pip_install(requester, pair.present or context.torch) if fits else ""
             yield context.cause("companion-pins-torch", pair.at, {**names, "install": install})
-        elif (companion_row(subject) or companion_row(requester)) and (
+        elif (find_companion(subject) or find_companion(requester)) and (
             # After an installation that ended well, pip merely warns of what is no companion.
-            "successfully installed" not in context.text or (companion_row(subject) and companion_row(requester))
+            "successfully installed" not in context.text or (find_companion(subject) and find_companion(requester))
         ):
             names = {**names, "package": subject, "requirement": f"{subject}{pair.wanted}"}
             yield context.cause("companion-version-mismatch", pair.at, names)

@@ -1,4 +1,4 @@
-"""Where a log's program runs: its Python, its project's tool, its container; and which distributions may be named."""
+"""Where a log's program runs: its Python, its container, its project and what mends that; what commands may name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from packaging.utils import canonicalize_name
 
+from assistant.catalog import load_catalog, number
 from assistant.catalog.bundles import runtime_builds, runtime_plugins
 from assistant.catalog.companions import all_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.facts import LogContext
-from assistant.diagnose.index import installer_tables
+from assistant.diagnose.index import addresses, classify_address, pattern_of
 from assistant.diagnose.log import Log, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
 from assistant.i18n import Message, _, sentences
@@ -60,13 +62,6 @@ _FOR_A_BUILD = re.compile(r"pip-build-env|pip-install-|[\\/]builds-v\d|[\\/]\.tm
 _FLAT = re.compile(
     r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py(?:3\d+)?|runtime"
     r"|(?:mini|ana)conda\d?|miniforge\d?)",
-    re.IGNORECASE,
-)
-# Using VENV: C:\ai\automatic\venv
-_NAMED = re.compile(r"using venv: ([^\s\"']{3,300})$", re.IGNORECASE)
-# File "D:\StabilityMatrix\Packages\OneTrainer\modules\ui\TrainUI.py", line 745, in …
-_STABILITY_MATRIX = re.compile(
-    r"((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{0,200}StabilityMatrix[\\/](?:Data[\\/])?Packages[\\/][\w .-]{1,60}?)[\\/]",
     re.IGNORECASE,
 )
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
@@ -139,57 +134,36 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     Its fields are empty if the log does not tell that.
     """
     path, project = _interpreter_path(log, line), project_of_text(log.text)
-    application = None if project and project.sync else _application_of(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
-    compose = bool(_COMPOSE.search(log.text))
-    if path and not (project and (project.sync or project.name == CONDA)):
-        has_uv = bool(project and project.pip) or bool(application and application.pip)
-        python = f'"{path}"' if set(path) & set(" (),") else path
-        return Interpreter(
+    where = Interpreter(container=container, compose=bool(_COMPOSE.search(log.text)))
+    row_of = {mark: row for row in _tables().application for mark in row.marks if mark in log.text}
+    is_of_project = project and (project.sync or project.name == CONDA)
+    application = row_of[max(row_of, key=len)] if row_of and not is_of_project else None
+    python = application.python.get(machine.os or "windows", "") if application else ""  # most are made for Windows
+    if path and not is_of_project:
+        has_uv = bool(project and project.pip) or bool(python and application and application.pip)
+        quoted = f'"{path}"' if set(path) & set(" (),") else path
+        return replace(
+            where,
             path=path if _ABSOLUTE.match(path) else "",
-            python=f"{python} -s" if "python_embed" in path.lower() else python,
+            python=f"{quoted} -s" if "python_embed" in path.lower() else quoted,
             pip="uv pip" if has_uv and ".venv" in path else "",
-            container=container,
-            compose=compose,
         )
-    if project and project.name == CONDA:
-        environment = _CONDA_NAME.search("\n".join(line for _number, line in log.lines))
-        python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
-        return Interpreter(python=python, project=project.name, container=container)
     if project:
-        return Interpreter(
-            path=path, python=project.run, pip=project.pip, project=project.name, container=container, compose=compose
-        )
-    if application:
-        python = application.python[_system_of(application, machine)]
-        return Interpreter(python=python, pip=application.pip, folder=application.name, container=container)
+        text = "\n".join(line for _number, line in log.lines)
+        environment = _CONDA_NAME.search(text) if project.name == CONDA else None
+        python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
+        return replace(where, path=path, python=python, pip=project.pip, project=project.name)
+    if python and application:
+        return replace(where, python=python, pip=application.pip, folder=application.name)
     is_python3 = machine.os != "windows" and _PYTHON3.search(log.text) and not _PLAIN_PYTHON.search(log.text)
-    return Interpreter(
-        python="python3" if is_python3 else "python",
-        container=container,
-        compose=compose,
-        bundled=not container and bool(_BUNDLE.search(log.text)),
-    )
+    bundled = not container and bool(_BUNDLE.search(log.text))
+    return replace(where, python="python3" if is_python3 else "python", bundled=bundled)
 
 
 def project_of_text(text: str) -> Project | None:
     """Return the row of the first project's tool that a text shows; None if it shows none."""
     return next((row for row in _tables().project if any(re.search(mark, text) for mark in row.marks)), None)
-
-
-def _application_of(log: Log, machine: Machine) -> Application | None:
-    """Return the application that a log names by its longest mark; None if it has no Python on this system."""
-    row_of = {mark: row for row in _tables().application for mark in row.marks if mark in log.text}
-    row = row_of[max(row_of, key=len)] if row_of else None
-    return row if row and _system_of(row, machine) in row.python else None
-
-
-def _system_of(row: Application, machine: Machine) -> str:
-    """Return the machine's system; if that is unknown, Windows, or the row's first if the application has none for it.
-
-    Most of these applications are made for Windows.
-    """
-    return machine.os or ("windows" if "windows" in row.python else next(iter(row.python)))
 
 
 @lru_cache(maxsize=16)  # each cause of a log asks, and mostly for the same line
@@ -210,10 +184,6 @@ def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
                 else folder + ("" if flat else r"\Scripts") + r"\python.exe"
             )
     for _number, text in log.lines:
-        named, package = _NAMED.search(text), _STABILITY_MATRIX.search(text)
-        if environment := named[1] if named else f"{package[1]}/venv" if package else "":
-            is_windows = "\\" in environment
-            yield f"{environment}/Scripts/python.exe".replace("/", "\\") if is_windows else f"{environment}/bin/python"
         match = _CALLED.search(text) if "python" in text.lower() else None
         called = (match["quoted"] or match["plain"]) if match else ""
         if called and not _NOBODYS.match(called) and not _FOR_A_BUILD.search(called):
@@ -291,10 +261,7 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Project | 
 def _commands_for(command: str, interpreter: Interpreter, tool: Project | None) -> tuple[str, ...]:
     """Return the commands that do for an interpreter, and the tool of its project, what one of `python` or pip says."""
     by_pip = _PIP.fullmatch(command)
-    if by_pip and tool and tool.name == CONDA:
-        lines = _conda_commands(by_pip[1], by_pip[2], tool, interpreter)
-    else:
-        lines = _project_commands(by_pip[1], by_pip[2], tool) if by_pip and tool else None
+    lines = _tool_commands(by_pip[1], by_pip[2], tool, interpreter) if by_pip and tool else None
     if lines is not None:
         return lines
     if by_pip and interpreter.pip:
@@ -306,33 +273,28 @@ def _commands_for(command: str, interpreter: Interpreter, tool: Project | None) 
     return (re.sub(r"(?:^|(?<=[ $]\())python(?= )", lambda _found: interpreter.python, command),)
 
 
-def _conda_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...] | None:
-    """Return conda's commands for what pip would do with torch's family; None for other packages, and for AMD's GPUs.
+def _tool_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...] | None:
+    """Return the commands with which a project's tool does what pip would; None if it has none for it.
 
-    Conda exchanges what is there itself, so that nothing is uninstalled before.
+    Conda has them for torch's family, but not for AMD's and Intel's GPUs, for which conda-forge has no builds. It
+    exchanges what is there itself, so that nothing is uninstalled before.
     """
-    words = re.sub(r"--index-url \S+", "", arguments).split()
-    names = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if not word.startswith("-")]
-    is_elsewhere = re.search(r"/whl/(?:rocm|xpu)|repo\.amd\.com", arguments)  # conda-forge has no builds for AMD's GPUs
-    if not names or is_elsewhere or not {*names} <= {"torch", *FAMILY} or verb not in {"install", "uninstall"}:
-        return None
-    environment = re.search(r"conda run( -n \S+)", interpreter.python)
-    torch = "pytorch-gpu" if "/whl/cu" in arguments else "pytorch"
-    packages = " ".join({"torch": torch}.get(name, name) for name in names if name != "torchaudio")
-    rows = tool.install if verb == "install" else ()
-    return tuple(row.format(packages=packages, environment=environment[1] if environment else "") for row in rows)
-
-
-def _project_commands(verb: str, arguments: str, tool: Project) -> tuple[str, ...] | None:
-    """Return the commands with which a project's tool takes what pip would install; None if it has none for it."""
-    index = re.search(r"--index-url (\S+)", arguments)
+    address = re.search(r"--index-url (\S+)", arguments)
     words = re.sub(r"--index-url \S+|--upgrade\b", "", arguments).split()
+    index, environment = address[1] if address else "", re.search(r"conda run( -n \S+)", interpreter.python)
+    if tool.name == CONDA:
+        words = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if word[0] != "-"]
+        if not words or not {*words} <= {"torch", *FAMILY} or re.search(r"/whl/(?:rocm|xpu)|repo\.amd\.com", index):
+            return None
+        if verb == "uninstall":
+            return ()
+        torch = "pytorch-gpu" if "/whl/cu" in index else "pytorch"
+        words = [torch if word == "torch" else word for word in words if word != "torchaudio"]
     rows = tool.from_index if index else tool.install
     if verb != "install" or not words or not rows or any(word.startswith("-") for word in words):
         return None
-    url = index[1] if index else ""
-    name = f"pytorch-{url.rstrip('/').rpartition('/')[2]}"
-    return tuple(row.format(packages=" ".join(words), index=url, name=name) for row in rows)
+    values = {"packages": " ".join(words), "index": index, "name": f"pytorch-{index.rstrip('/').rpartition('/')[2]}"}
+    return tuple(row.format(**values, environment=environment[1] if environment else "") for row in rows)
 
 
 # A name that somebody could register must never come out of a reading error: of a line that a terminal cut in two, of
@@ -344,16 +306,15 @@ _LISTS = re.compile(
 )
 # What stands behind a version's "+", or names a Python or a system: never a distribution.
 _TAGS = re.compile(r"(?:cu|rocm|cp|py|sm|gfx)\d[\w.]*|cpu|xpu|(?:many|musl)linux[\w.]*|win_?(?:32|amd64|arm64)")
-# The options of installers whose value is no distribution.
-_VALUED = frozenset(
-    {"-c", "-d", "-e", "-f", "-i", "-r", "--build", "--channel", "--default-index", "--extra-index-url"}
-    | {"--find-links", "--index", "--index-strategy", "--index-url", "--python", "--resume-retries", "--retries"}
-    | {"--target", "--timeout", "-n", "--name", "-p"}
-)
 _INSTALLS = re.compile(
     r"(?:\bpip(?:3|\.exe)?|\bconda|\bmamba)[ ](?:install|uninstall|show|download)\b|\buv[ ](?:add|remove|lock)\b"
     r"|\b(?:poetry|pdm)[ ](?:add|remove|update)\b|\bassistant[ ](?:install|plan|setup)\b"
 )
+# Options of installers whose value is no distribution, those that name an index apart.
+_INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
+_WITH_VALUE = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
+_WITH_VALUE |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project", "-d", "-n"}
+_WITH_VALUE |= {"--name", "--channel", "--index-strategy", "--resume-retries", "--retries", "--target", "--timeout"}
 _OF_CONDA_FORGE = {"pytorch", "pytorch-gpu"}  # which are none of PyPI's: https://anaconda.org/conda-forge/pytorch-gpu
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:$|[ =<>!~;@])")
 
@@ -388,7 +349,7 @@ def distributions_in(command: str) -> Iterator[str]:
     for word in words:
         if word in {"&&", "|", ";"}:
             return
-        if word in _VALUED:
+        if word in _WITH_VALUE | _INDEX_OPTIONS:
             next(words, "")
         elif by_conda and word.partition("=")[0] in _OF_CONDA_FORGE:
             continue
@@ -396,14 +357,9 @@ def distributions_in(command: str) -> Iterator[str]:
             yield canonicalize_name(requirement[1])
 
 
+@cache
 def listed_distributions() -> frozenset[str]:
     """Return the canonical names of the distributions that the catalogue and this room's tables know."""
-    return _listed_in_tables() | all_names()
-
-
-@cache
-def _listed_in_tables() -> frozenset[str]:
-    """Return the canonical names of the distributions in this room's tables and of PyTorch's core packages."""
     libraries = plain_table("libraries.toml")
     names = (
         *(name for row in libraries["library"] for name in row.get("wheels", {}).values()),
@@ -413,7 +369,8 @@ def _listed_in_tables() -> frozenset[str]:
         *runtime_builds(),
         *runtime_plugins(),
         *plain_table("kits.toml")["sources"],
-        *installer_tables().names.values(),
+        *plain_table("installers.toml")["names"].values(),
+        *all_names(),
         *CORE,
         "uv",  # which brings other Pythons
     )
@@ -433,7 +390,13 @@ def is_printed(name: str, context: LogContext) -> bool:
     for match in re.finditer(whole_name, text):
         line = text.rfind("\n", 0, match.start()) + 1
         spans += [match.span("name")] if _LISTS.search(text, line, match.start()) else []
-    return any(not _is_at_a_cut(context, lines, text, *span) for span in spans)
+    for start, end in spans:
+        first, last = text.count("\n", 0, start), text.count("\n", 0, end)
+        ends = [(first - 1, first)] if text[:start].endswith("\n") else []
+        ends += [(last, last + 1)] if text.startswith("\n", end) else []
+        if not any(may_be_cut(lines[at], lines[after], len(context.log.lines[at][1])) for at, after in ends):
+            return True
+    return False
 
 
 @cache
@@ -444,9 +407,124 @@ def _printed_forms() -> tuple[str, ...]:
     return tuple(re.sub("EXTRAS|VERSION|END", lambda part: parts[part[0]], form) for form in forms)
 
 
-def _is_at_a_cut(context: LogContext, lines: list[str], text: str, start: int, end: int) -> bool:
-    """Return whether the span of a name touches the end of a line that may have been cut, so that it may be a part."""
-    first, last = text.count("\n", 0, start), text.count("\n", 0, end)
-    pairs = [(first - 1, first)] if text[:start].endswith("\n") else []
-    pairs += [(last, last + 1)] if text.startswith("\n", end) else []
-    return any(may_be_cut(lines[before], lines[after], len(context.log.lines[before][1])) for before, after in pairs)
+# What mends a project of uv, Poetry, pixi or PDM: the lines of its manifest, and then the user's own command again.
+INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
+PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
+_END = re.compile(r" (?:&&|\|\|?|;|#|2?>) |  |[;；，。→]|[.,:](?: |$)")
+_WORD = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
+
+
+def project_names(context: LogContext, package: str = "") -> dict[str, str]:
+    """Return the placeholders by which a project is mended, without those that a log does not tell.
+
+    `repeat` is the user's own command, or "", and `redo` that or the one that installs a project. `pin_python` begins
+    the command that lets the project use another Python. `lock` writes the lock file, `relock` does so for a package,
+    and `locked` checks it. For uv, `redo_plain` is `redo` without indexes, `redo_best` with all indexes compared,
+    `redo_links` with its index as a list of files, and `uv_build` lets the build of a `package` see torch; see
+    `_manifest_names` for the others.
+    """
+    project = project_of_text(context.text)
+    is_project = bool(project and project.sync)
+    words = _typed_words(context, of_project=is_project)
+    by_pip = words[1:2] == ["pip"]
+    redo = project.sync if project and is_project and (by_pip or not words) else quoted_words(words)
+    names = {"redo": redo, "redo_plain": redo, "repeat": quoted_words(words)}
+    if words[:1] == ["uv"] and not (by_pip and is_project):
+        of_index = [
+            word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & _INDEX_OPTIONS
+        ]
+        links = quoted_words(["--find-links" if word in _INDEX_OPTIONS else word for word in words])
+        names["redo_plain"] = quoted_words([word for word in words if word not in of_index])
+        names["redo_links"] = links if of_index and ".html" in links else ""
+        names["redo_best"] = f"{redo} --index-strategy unsafe-best-match" if by_pip else ""
+    if project:
+        names |= {name: getattr(project, name) for name in ("pin_python", "lock", "relock", "locked")}
+        names |= _manifest_names(context, project)
+        if package and project.name == "uv":
+            names["uv_build"] = f'{package} = [{{ requirement = "torch", match-runtime = true }}]'
+    return {name: value for name, value in names.items() if value or name == "repeat"}
+
+
+def _typed_words(context: LogContext, *, of_project: bool) -> list[str]:
+    """Return the words of the last command that installs packages, else of one that runs something; [] if none is.
+
+    `of_project` leaves out those of pip, which a project does not use.
+    """
+    ran: list[str] = []
+    for _number, line in reversed(context.log.lines):
+        for match in reversed([*pattern_of("typed").finditer(line)]):
+            words = _safe_words(_END.split(match["line"], maxsplit=1)[0], typed=bool(match["prompt"]))
+            if words and (match["verb"] or not of_project):
+                if match["verb"] != "run":
+                    return words
+                ran = ran or words
+    return ran
+
+
+def _safe_words(text: str, *, typed: bool) -> list[str]:
+    """Return a command's words up to the first that is prose; [] if a shell would read one of them otherwise.
+
+    Where no prompt shows that it was `typed`, only names of packages, options and what is no plain word are taken.
+    """
+    try:
+        words = [word.strip("\"'") for word in shlex.split(text, posix="\\" not in text)]
+    except ValueError:
+        return []
+    by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?", word)), None)
+    head = 2 if by_pip is None else by_pip + 2
+    takes_packages = words[1:2] == ["add"] or by_pip is not None
+    understood = words[:head]
+    for previous, word in pairwise(words[head - 1 :]):
+        is_package = word in all_names() | CORE or bool(set(word) & set("=<>[/\\@"))
+        is_argument = word.startswith("-") or previous in _WITH_VALUE | _INDEX_OPTIONS
+        if not (is_argument or (typed and (takes_packages or words[1] == "run")) or (takes_packages and is_package)):
+            break
+        understood.append(word)
+    packages = {word for word in understood[head:] if not word.startswith("-")}
+    is_whole = len(words) >= head and not (takes_packages and packages <= INSTALLERS)
+    return understood if is_whole and all(map(_WORD.fullmatch, understood)) else []
+
+
+def quoted_words(words: list[str]) -> str:
+    """Return words joined as a command, in quotation marks where a shell would read them."""
+    return " ".join(f'"{word}"' if set(word) & set("<>~![]#*") else word for word in words)
+
+
+def _manifest_names(context: LogContext, project: Project) -> dict[str, str]:
+    """Return the placeholders of lines in the manifest of a project of uv, Poetry or pixi, as far as they are known.
+
+    For uv, `redo_extra` syncs the extra of a GPU build, `uv_source` widens a marker to this system, `uv_index` and
+    `uv_torch` give torch's index to torch alone, `uv_here` admits this system. `mac_source` takes PyPI's torch on a
+    Mac, and `pixi_index` names torch's index for pixi.
+    """
+    text = "\n".join(line for _number, line in context.log.lines)  # with its capitals
+    versions = sorted(pattern_of("tagged_torch").findall(context.text), key=number, reverse=True)
+    tags = [version.partition("+")[2] for version in versions]
+    tags += [classify_address(address.url).variant for address in addresses(context.log)]
+    tag = next((tag for tag in tags if tag not in {"", "cpu"}), "cpu" if "cpu" in tags else "")
+    index = (load_catalog().index_url(tag) or f"https://download.pytorch.org/whl/{tag}") if tag else ""
+    name = next((first or second for first, second in pattern_of("index_name").findall(text)), f"pytorch-{tag}")
+    if project.name == "Poetry" and versions:
+        source, release = pattern_of("poetry_source").search(text), versions[0].partition("+")[0]
+        name = source[1] if source else name
+        on_others = f'{{version = "{versions[0]}", source = "{name}", markers = "sys_platform != \'darwin\'"}}'
+        on_macs = f'{{version = "{release}", markers = "sys_platform == \'darwin\'"}}'
+        return {"mac_source": f"torch = [{on_others}, {on_macs}]"}
+    if project.name == "pixi" and index:
+        options = "[tool.pixi.pypi-options]" if "pyproject.toml" in text else "[pypi-options]"
+        return {"pixi_index": f'{options} extra-index-urls = ["{index}"]'}
+    if project.name != "uv":
+        return {}
+    extra, here = pattern_of("uv_extra").search(text), PLATFORMS.get(context.machine.os or "", "")
+    names = {"redo_extra": extra[0] if extra else "", "uv_here": f"sys_platform == '{here}'" if here else ""}
+    for source, marker in pattern_of("marked_source").findall(text):
+        if here and "==" in marker and f"'{here}'" not in marker:
+            either = f"({marker})" if " and " in marker else marker
+            names["uv_source"] = source.strip().replace(marker, f"{either} or sys_platform == '{here}'")
+            break
+    if index:
+        family = ("torch", *(name for name in ("torchaudio", "torchvision") if name in context.text))
+        names["uv_index"] = f'name = "{name}", url = "{index}", explicit = true'
+        names["uv_torch"] = ", ".join(f'{package} = {{ index = "{name}" }}' for package in family)
+        names["mac_source"] = f'torch = [{{ index = "{name}", marker = "sys_platform != \'darwin\'" }}]'
+    return names

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import Companion, all_names, carried_by_torch_index, find_companion, version_ranges
+from assistant.catalog.companions import Companion, all_names, carried_by_torch_index, version_ranges
 from assistant.diagnose.log import Log, died_at
 from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
@@ -230,8 +230,3 @@ def versions_for_cuda(row: Companion | None, major: int) -> str:
     """Return the specifier of a companion's newest versions whose PyPI wheel is for a CUDA major; "" if unknown."""
     ranges = [version_range for version_range in (row.ranges if row else ()) if major in version_range.cuda]
     return max(ranges, key=lambda version_range: version_range.least).versions if ranges else ""
-
-
-def companion_row(name: str) -> Companion | None:
-    """Return the catalogue's row of a companion of torch; None for other packages and for ""."""
-    return find_companion(name) if name else None

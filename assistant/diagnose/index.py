@@ -8,16 +8,13 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Literal, NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from assistant.catalog import Number, TorchWheel, load_catalog, number
 from assistant.catalog.catalog import is_pypi, is_pypi_mirror
 from assistant.catalog.companions import find_companion
 from assistant.catalog.rows import FAMILY
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import compiled, table
+from assistant.diagnose.rules import compiled, plain_table
 from assistant.model.machine import Machine
-from assistant.model.record import Record
 
 MOST = 40  # addresses of one text that are looked at
 NEAR = 0.8  # chosen: how alike the letters of two hosts or tags must be to be the same with a slip of the pen
@@ -49,46 +46,9 @@ class Address(NamedTuple):
     right: str = ""
 
 
-class Form(Record, frozen=True):
-    """A row of what programs print: a sample, its pattern, and what it tells beside.
-
-    `asked` is false of an address where an installer did not search. The others are those of `Failure`, and `nothing`
-    tells that nothing was on offer.
-    """
-
-    sample: str
-    pattern: str
-    asked: bool = True
-    lacks: Literal["", "python", "platform", "version", "tags"] = ""
-    nothing: bool = False
-    locked: bool = False
-    conda: bool = False
-
-
-class InstallerTables(Record, frozen=True):
-    """The shipped file of messages, addresses, names and systems (installers.toml)."""
-
-    as_of: str
-    source: str
-    earlier_pythons: tuple[tuple[str, str, str], ...]
-    older_tags: tuple[str, ...]
-    pages: tuple[str, ...]
-    marks: tuple[str, ...]
-    names: dict[str, str]
-    systems: dict[str, tuple[str, ...]]
-    patterns: dict[str, tuple[str, ...]]
-    address: tuple[Form, ...]
-    message: tuple[Form, ...]
-
-
-def installer_tables() -> InstallerTables:
-    """Return the rows of installers.toml, read once."""
-    return table("installers.toml", InstallerTables)
-
-
 def pattern_of(name: str) -> re.Pattern[str]:
     """Return a named pattern of installers.toml, for texts in lower case."""
-    return compiled("(?m)" + "|".join(installer_tables().patterns[name]))
+    return compiled("(?m)" + "|".join(plain_table("installers.toml")["patterns"][name]))
 
 
 def addresses(log: Log) -> tuple[NamedAddress, ...]:
@@ -96,11 +56,11 @@ def addresses(log: Log) -> tuple[NamedAddress, ...]:
     # Without the joined lines at the end, where an address may run into the next word.
     text = "\n".join(log.text.split("\n")[: len(log.lines)])
     address_of: dict[str, NamedAddress] = {}
-    for row in installer_tables().address:
-        for match in compiled("(?m)" + row.pattern.replace("(URL)", _URL)).finditer(text):
+    for row in plain_table("installers.toml")["address"]:
+        for match in compiled("(?m)" + row["pattern"].replace("(URL)", _URL)).finditer(text):
             said = match.groupdict()
             for url in re.findall(_URL, said["urls"]) if "urls" in said else [said["url"]]:
-                address = NamedAddress(url.rstrip("/.)`"), match.start(), said.get("state", ""), row.asked)
+                address = NamedAddress(url.rstrip("/.)`"), match.start(), said.get("state", ""), row.get("asked", True))
                 first = address_of.get(address.url, address)
                 address_of[address.url] = first._replace(state=first.state or address.state)
     return tuple(address_of.values())[:MOST]
@@ -115,7 +75,7 @@ def published_variants() -> frozenset[str]:
 
 def classify_address(url: str) -> Address:
     """Return what an address is; it is in lower case and without a final slash."""
-    catalog, tables, tags = load_catalog(), installer_tables(), published_variants()
+    catalog, tables, tags = load_catalog(), plain_table("installers.toml"), published_variants()
     if is_pypi(url) or is_pypi_mirror(url, catalog):
         return Address("pypi")
     if url in {index.rstrip("/").lower() for index in catalog.amd_indexes.values()}:
@@ -126,22 +86,19 @@ def classify_address(url: str) -> Address:
     host, path = _host_of(url), url.partition("://")[2].partition("/")[2]
     tag = next((part for part in path.split("/") if part in tags), "")
     hosts = {_host_of(base): base for base in reversed(mirrors)}
-    pypi_mirrors = {_host_of(row.url): row.url for row in catalog.mirrors if row.serves == "pypi"}
     if base := next((base for base in mirrors if f"{url}/".startswith(base)), ""):
         rest = url[len(base) :]
         channel = "nightly/" if rest.startswith("nightly/") else ""
         tag, _slash, further = rest.removeprefix("nightly/").removeprefix("test/").partition("/")
-        is_known = tag in tags or tag in tables.older_tags
+        is_known = tag in tags or tag in tables["older_tags"]
         if not mirrors[base].flat and (not tag or (is_known and not further)):
             return Address("torch", channel + tag if tag else "")
         # A flat one is a list of files, in which an installer finds no index.
         base, tag = (own, tag) if mirrors[base].flat else (base + channel, tag if is_known else nearest_tag(tag))
     elif likely_host := next(iter(get_close_matches(host, hosts, n=1, cutoff=NEAR)), ""):
         base, tag = hosts[likely_host], tag or nearest_tag(path.rpartition("/")[2])
-    elif host in tables.pages or re.fullmatch(r"(?:www\.)?pypi\.(?:python\.)?org", host):
+    elif host in tables["pages"] or re.fullmatch(r"(?:www\.)?pypi\.(?:python\.)?org", host):
         base, tag = ("", PYPI) if host.startswith("pypi.") and not tag else (own, tag)
-    elif host in pypi_mirrors:
-        base, tag = pypi_mirrors[host], "/"
     else:
         is_copy = tag or re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url)
         return Address("mirror" if is_copy else "unknown", tag)
@@ -162,11 +119,9 @@ def nearest_tag(text: str) -> str:
     if not match:
         return next(iter(get_close_matches(text, sorted(published_variants()), n=1, cutoff=NEAR)), "")
     digits = match[2].strip(".")
-    if match[1] == "cu":
-        major, _dot, minor = digits.partition(".")
-        tag = f"cu{major}{minor[:1]}"
-    else:
-        tag = f"rocm{digits}" if "." in digits else f"rocm{digits[0]}.{digits[1:]}".rstrip(".")
+    major, _dot, minor = digits.partition(".")
+    rocm = digits if "." in digits or len(digits) == 1 else f"{digits[0]}.{digits[1:]}"
+    tag = f"cu{major}{minor[:1]}" if match[1] == "cu" else f"rocm{rocm}"
     if tag not in published_variants():  # a major alone means its newest
         alike = (known for known in published_variants() if known.startswith(tag))
         tag = max(alike, key=number, default=tag)
@@ -255,21 +210,9 @@ def builds(package: str) -> tuple[Build, ...]:
     return tuple(Build("", "", platform, ()) for platform in row.platforms) if row and not row.only_source else ()
 
 
-def builds_within(rows: Iterable[Build], specifier_text: str) -> tuple[Build, ...]:
-    """Return the builds whose release a specifier admits, without its local part ("+cu130"); all if it is none.
-
-    A build of an unknown release is returned, too.
-    """
-    try:
-        specifier = SpecifierSet(specifier_text.partition("+")[0].replace("===", "=="), prereleases=True)
-    except InvalidSpecifier:
-        return tuple(rows)
-    return tuple(row for row in rows if not row.version or specifier.contains(row.version))
-
-
-def newest_python(rows: Iterable[Build]) -> str:
-    """Return the newest Python that builds serve, as "3.12"; "" if none is known. None is free-threaded."""
-    return max((f"3.{tag[1:]}" for row in rows for tag in row.pythons if tag.isdigit()), key=number, default="")
+def newest_python(tags: Iterable[str]) -> str:
+    """Return the newest Python among tags such as "312", as "3.12"; "" if there is none. None is free-threaded."""
+    return max((f"3.{tag[1:]}" for tag in tags if tag.isdigit()), key=number, default="")
 
 
 def torch_install(wheel: TorchWheel) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -18,12 +18,9 @@ from assistant.catalog.rows import CORE
 from assistant.diagnose.index import (
     PYPI,
     Address,
-    Form,
     addresses,
     builds,
-    builds_within,
     classify_address,
-    installer_tables,
     newest_python,
     pattern_of,
     platform_of_tag,
@@ -32,12 +29,11 @@ from assistant.diagnose.index import (
     variant_near,
 )
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause, literals
+from assistant.diagnose.rules import Cause, is_within, literals, plain_table
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 
-MOST = 40  # failures of one text that are looked at
-JUDGED = 6  # of them that are judged: the rest follow from the first
+JUDGED = 6  # chosen: failures of one text that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
 PROSE = 1500  # characters of a text that may be somebody's own words
 SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
@@ -98,8 +94,7 @@ class Failure(NamedTuple):
     @property
     def newest_python(self) -> str:
         """The newest Python, such as "3.12", for which the installer found wheels; "" if it tells none."""
-        minors = (match[1] for tag in self.tags if (match := re.fullmatch(r"cp3(\d{1,2})", tag)))
-        return max((f"3.{minor}" for minor in minors), key=number, default="")
+        return newest_python(tag.removeprefix("cp") for tag in self.tags)
 
 
 @cache
@@ -113,13 +108,13 @@ def _pattern(text: str) -> re.Pattern[str]:
 def failures(text: str) -> tuple[Failure, ...]:
     """Return the packages that an installer says it could not have, in the order of the text, each once.
 
-    At most `MOST` are returned; what a later message about a package adds is in its first one.
+    What a later message about a package adds is in its first one.
     """
     found = [
         _failure_of(match, message)
-        for message in installer_tables().message
-        if any(all(word in text for word in mark.split()) for mark in literals(message.pattern))
-        for match in _pattern(message.pattern).finditer(text)
+        for message in plain_table("installers.toml")["message"]
+        if any(all(word in text for word in mark.split()) for mark in literals(message["pattern"]))
+        for match in _pattern(message["pattern"]).finditer(text)
     ]
     failure_of: dict[str, Failure] = {}
     for failure in sorted(found, key=lambda failure: failure.at):
@@ -128,31 +123,32 @@ def failures(text: str) -> tuple[Failure, ...]:
         if first.offered is not None:
             additions["offered"] = first.offered
         failure_of[failure.package] = first._replace(**additions)
-    return tuple(failure_of.values())[:MOST]
+    return tuple(failure_of.values())
 
 
-def _failure_of(match: re.Match[str], message: Form) -> Failure:
-    """Return the failure that a message tells."""
+def _failure_of(match: re.Match[str], message: Mapping[str, Any]) -> Failure:
+    """Return the failure that a message tells by its pattern's groups and its row in installers.toml."""
     said = defaultdict(str, {name: text for name, text in match.groupdict().items() if text is not None})
     package, by = (str(canonicalize_name(said[name].strip("`.-"))) for name in ("name", "by"))
     tags = re.findall(r"\b(?:cp|pp|py|none|abi|many|musl|mac|win|linux)[\w.]*", said["tags"])
     by_tags = "python" if re.match(r"cp|pp|py|none|abi", "".join(tags[:1])) else "platform"
-    has_offers = message.nothing or "offered" in said
+    lacks = message.get("lacks", "")
+    has_offers = message.get("nothing") or "offered" in said
     return Failure(
         package or UNNAMED,
         match.start(),
         _specifier(said["spec"] or said["version"]),
         by="" if by == package else by,
         offered=tuple(re.findall(r"\d[^\s,]{0,60}", said["offered"])) if has_offers else None,
-        lacks=by_tags if message.lacks == "tags" else said["lacks"] or message.lacks,
+        lacks=by_tags if lacks == "tags" else said["lacks"] or lacks,
         tags=tuple(dict.fromkeys(tags)),
         running=said["running"],
         index_url=said["index_url"].rstrip("/"),
         better_index=said["better_index"],
         python=said["python"],
         bounds=said["bounds"].rstrip(",.") or (f"<{said['python']}" if said["python"] else ""),
-        locked=message.locked,
-        conda=message.conda,
+        locked=message.get("locked", False),
+        conda=message.get("conda", False),
     )
 
 
@@ -189,7 +185,8 @@ class Attempt:
         variant = self.variant.removeprefix("nightly/")
         is_tagged = self.package in CORE and variant[:2] in {"cu", "ro", "xp"}
         self.rows = builds(failure.package)
-        self.taken = builds_within(self.rows, failure.wanted)
+        public = failure.wanted.partition("+")[0].replace("===", "==")
+        self.taken = tuple(row for row in self.rows if not row.version or is_within(row.version, public) is not False)
         self.asked = tuple(row for row in self.taken if not is_tagged or row.variant in {"", variant})
         self.for_platform = tuple(row for row in self.asked if row.platform in self.platforms)
         # Whether one of these is for the Python, if that is known.
@@ -211,11 +208,12 @@ class Attempt:
         Names without a value are left out. `unknown` is a fact that decides and could not be told.
         """
         wanted, local = self.failure.wanted, self.failure.local
+        of_builds = newest_python(tag for row in self.for_platform for tag in row.pythons)
         values = {
             "package": self.package,
             "requirement": f"{self.package}{wanted}",
             "release": f"{self.package}{wanted.partition('+')[0]}",
-            "best_python": self.failure.newest_python or newest_python(self.for_platform),
+            "best_python": self.failure.newest_python or of_builds,
             "by": self.failure.by,
             "local": local,
             "tag_index": f"https://download.pytorch.org/whl/{local}" if local[:2] == "cu" else "",
@@ -301,17 +299,12 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _name_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause with the right name if a package was renamed, is misspelt or has another one in conda."""
+    """Yield a cause with the right name if a package was renamed or is misspelt."""
     package, known = attempt.package, all_names() | CORE
-    if attempt.failure.conda:
-        if package in {"torch", "pytorch-gpu"}:
-            names = {"right": "pytorch", "channel": "conda-forge", "conda_name": "pytorch"}
-            yield attempt.cause("obsolete-package-name", **names)
-        return
-    right = installer_tables().names.get(package, "")
+    right = plain_table("installers.toml")["names"].get(package, "")
     if attempt.may_offer_nothing and package not in known and not attempt.rows and len(package) >= SHORTEST_NAME:
         right = right or next(iter(get_close_matches(package, known, n=1, cutoff=0.84)), "")
-    if right:
+    if right and not attempt.failure.conda:  # which has names of its own
         yield attempt.cause("obsolete-package-name", right=right)
 
 
@@ -366,7 +359,7 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("lock-for-other-platform" if failure.locked and is_from_lock else "cuda-wheel-on-mac")
     if is_torch and is_mac and machine.rosetta:
         yield attempt.cause("mps-x86-python-rosetta")
-    rows = installer_tables().systems.items()
+    rows = plain_table("installers.toml")["systems"].items()
     systems = next((systems for name, systems in rows if package.startswith(name)), ())
     if systems and machine.os and machine.os not in systems:
         yield attempt.cause("lock-for-other-platform")
@@ -381,18 +374,14 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
     if has_no_wheel and is_from_lock:
         yield attempt.cause("lock-for-other-platform")
     served = {row.platform for row in attempt.for_platform}
-    is_for_arm = failure.wanted and attempt.is_served and "macos_x86_64" not in served
-    if (
-        is_torch
-        and is_mac
-        and ((has_no_wheel and machine.arch == "x86_64") or (not machine.arch and (has_no_wheel or is_for_arm)))
-    ):
+    is_for_arm = not machine.arch and failure.wanted and attempt.is_served and "macos_x86_64" not in served
+    if is_torch and is_mac and machine.arch in {"x86_64", None} and (has_no_wheel or is_for_arm):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown="" if machine.arch else "arch")
     tags = [match for tag in failure.tags if (match := re.fullmatch(r"manylinux_(\d_\d{1,2})_(\w+)", tag))]
     by_tags = [number(match[1]) for match in tags if match[2] == machine.arch]
     oldest = min(by_tags or [row.glibc for row in attempt.for_platform if row.glibc], default=())
     if oldest > number(machine.glibc) > ():
-        yield attempt.cause("glibc-too-old", glibc=".".join(map(str, oldest)))
+        yield attempt.cause("glibc-too-old")
     if has_no_wheel:
         yield attempt.cause("wheel-not-for-platform")
 
@@ -408,8 +397,7 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
         best = f"3.{int(upper[2]) - (not upper[1])}" if upper else ""
         is_too_new = best and (not python or number(f"3.{python[1:]}") > number(best))
         # A project that admits more Pythons than the package supports gets other bounds, and no other Python.
-        names = {"bounds": bounds, "best_python": ""} if failure.bounds and not failure.python else {}
-        names |= {"best_python": best} if best else {}
+        names = {"best_python": best} if best or (failure.bounds and not failure.python) else {}
         yield attempt.cause("python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel", **names)
         return
     oldest_offer = min(map(number, failure.offered or ()), default=())
@@ -435,7 +423,7 @@ def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installe
     is_too_new = not attempt.python or number(f"3.{attempt.python[1:]}") >= oldest_served
     names = {}
     if attempt.is_ancient and not attempt.failure.newest_python:
-        rows, wanted = installer_tables().earlier_pythons, number(attempt.failure.wanted)
+        rows, wanted = plain_table("installers.toml")["earlier_pythons"], number(attempt.failure.wanted)
         pythons = (best for name, since, best in rows if name == attempt.package and wanted >= number(since))
         names = {"best_python": next(pythons, "")}
     key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
@@ -448,11 +436,12 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
     if failure.conda:
         has_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in attempt.machine.gpus)
         is_for_cuda = has_nvidia or re.search(r"\bpytorch-cuda\b|\bcudatoolkit\b", attempt.text)
-        has_build = is_for_cuda and attempt.machine.os != "macos"
         pin = failure.wanted.removeprefix("=").removesuffix(".*") if package == "pytorch" else ""
-        names = {"conda_gpu": f"pytorch-gpu{pin}"} if has_build else {"conda_plain": f"pytorch{pin}"}
+        gpu = f"pytorch-gpu{pin}" if is_for_cuda and attempt.machine.os != "macos" else ""
         if package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
-            yield attempt.cause("release-not-on-index", channel="conda-forge", release="", requirement="", **names)
+            yield attempt.cause(
+                "release-not-on-index", channel="conda-forge", release="", requirement="", conda_gpu=gpu
+            )
         return
     offered, wanted = failure.offered or (), number(failure.wanted)
     is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)

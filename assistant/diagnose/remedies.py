@@ -24,12 +24,11 @@ from assistant.diagnose.builds import (
     wheel_names,
 )
 from assistant.diagnose.companions import triton_names
-from assistant.diagnose.environments import project_of_text
+from assistant.diagnose.environments import INSTALLERS, project_names, project_of_text, quoted_words
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
 from assistant.diagnose.index import classify_address, platforms_of, tag_of, torch_install
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
-from assistant.diagnose.projects import INSTALLERS, project_names
 from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
 from assistant.model.finding import Launch
 from assistant.model.machine import Machine, Vendor
@@ -70,14 +69,14 @@ def typed_names(context: LogContext) -> dict[str, str]:
             of_torch = [word for word in packages if _is_on_torch_index(word)]
             rest = [word for word in packages if word not in of_torch]
             names = {
-                "typed": _quoted_words(words),
-                "typed_any": _quoted_words(packages),
+                "typed": quoted_words(words),
+                "typed_any": quoted_words(packages),
                 "index_option": "--extra-index-url" if rest else "--index-url",
             }
             if packages and not any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages):
-                names["typed_packages"] = _quoted_words(packages)
+                names["typed_packages"] = quoted_words(packages)
                 if of_torch and rest:
-                    names |= {"typed_torch": _quoted_words(of_torch), "typed_rest": _quoted_words(rest)}
+                    names |= {"typed_torch": quoted_words(of_torch), "typed_rest": quoted_words(rest)}
             return names
     downloads = list(_FETCHED.finditer(context.text))
     if not downloads:
@@ -91,11 +90,6 @@ def _is_on_torch_index(requirement: str) -> bool:
     """Return whether torch's index has what a requirement names."""
     name = canonicalize_name(re.split(r"[\[=<>~!]", requirement, maxsplit=1)[0])
     return name in {"torch", *FAMILY} or carried_by_torch_index(name)
-
-
-def _quoted_words(words: list[str]) -> str:
-    """Return words joined for a shell, quoted if they hold what a shell reads."""
-    return " ".join(f'"{word}"' if set(word) & set("<>~![]#") else word for word in words)
 
 
 def _installable_words(text: str) -> list[str]:

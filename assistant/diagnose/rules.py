@@ -9,13 +9,13 @@ import operator
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import TorchWheel, has_code, identify_gpu, load_catalog, number
@@ -78,16 +78,17 @@ def _packages(machine: Machine, specifiers: dict[str, str]) -> Verdict:
             return None if version is None else True
         if specifier.startswith("/"):
             return bool(re.search(specifier.strip("/"), version.lower()))
-        return _is_within(version.partition("+")[0], specifier)
+        return is_within(version.partition("+")[0], specifier)
 
     return _all_hold(fits(machine.packages.get(name), specifier) for name, specifier in specifiers.items())
 
 
-def _is_within(version: object, specifier: str) -> Verdict:
-    """Return whether a version or a number is within a specifier; None if it is neither."""
+@lru_cache(maxsize=4096)
+def is_within(version: object, specifier: str) -> Verdict:
+    """Return whether a version or a number is within a specifier; None if one of them is none."""
     try:
         return SpecifierSet(specifier, prereleases=True).contains(Version(str(version)))
-    except InvalidVersion:
+    except (InvalidSpecifier, InvalidVersion):
         return None
 
 
@@ -180,14 +181,14 @@ QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "gpus": lambda machine, least: len(machine.gpus) >= least if machine.gpus else None,
     "integrated": _integrated,
     "packages": _packages,
-    "python": _attribute("python", lambda text, specifier: _is_within(text.split(" ")[0].rstrip("t"), specifier)),
+    "python": _attribute("python", lambda text, specifier: is_within(text.split(" ")[0].rstrip("t"), specifier)),
     "python_text": _attribute("python", _matches),
     "python_bits": _attribute("python_bits", operator.eq),
     "rosetta": _attribute("rosetta", operator.eq),
     "container": _attribute("container", _matches),
-    "driver": _attribute("nvidia_driver", _is_within),
-    "disk_free_gb": _attribute("disk_free_gb", _is_within),
-    "memory_gb": _attribute("memory_gb", _is_within),
+    "driver": _attribute("nvidia_driver", is_within),
+    "disk_free_gb": _attribute("disk_free_gb", is_within),
+    "memory_gb": _attribute("memory_gb", is_within),
     "driver_fits": _driver_fits,
     "code_fits": _code_fits,
     "installed": lambda machine, condition: len(installed_of(machine, condition["of"])) >= condition["least"],

@@ -33,8 +33,9 @@ def constraints_file_text(packages: Mapping[str, str]) -> str:
 
 
 def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
-    """Return a pip configuration (`already`, bytes) with `file` added to its constraints; only comments are lost.
+    """Return a pip configuration (`already`, bytes) with `file`, a full path, added to its constraints for installing.
 
+    Those of all commands ([global]) are repeated, as pip reads one list alone. Comments are lost.
     pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
     letters of a Chinese code page; what is added is ASCII. Raises `configparser.Error` if pip could not read it either.
     """
@@ -42,7 +43,8 @@ def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
     parser.read_string(already.decode("ascii", "surrogateescape"))
     if not parser.has_section("install"):
         parser.add_section("install")
-    present = parser.get("install", "constraint", fallback="").split()
+    both = (parser.get(section, "constraint", fallback="") for section in ("install", "global"))
+    present = next(filter(None, both), "").split()
     parser.set("install", "constraint", "\n".join(dict.fromkeys([*present, file.as_uri()])))
     written = io.StringIO()
     parser.write(written)

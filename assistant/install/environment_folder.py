@@ -34,7 +34,7 @@ from assistant.install.environments import (
     swap_with_previous,
 )
 from assistant.install.in_place import LastChange, delete_undo_record, moves_between, read_last_change, undo_change
-from assistant.install.kernel import kernel_names_by_environment, remove_kernel, set_variables
+from assistant.install.kernel import folder_of_python, kernel_names_by_environment, remove_kernel, set_variables
 from assistant.install.recovery import settle_target
 from assistant.install.site import (
     MARKER,
@@ -167,9 +167,7 @@ class EnvironmentFolder(NamedTuple):
     @property
     def folder(self) -> Path:
         """Its folder; if the path is a file, a Python, the folder of the environment that this belongs to."""
-        place = self.path.parent  # conda on Windows keeps python.exe in the environment's own folder
-        above = place if (place / "conda-meta").is_dir() else place.parent
-        return above if self.path.is_file() else self.path
+        return folder_of_python(self.path) if self.path.is_file() else self.path
 
     @property
     def python(self) -> Path:
@@ -226,7 +224,7 @@ class EnvironmentFolder(NamedTuple):
         """
         if not self.exists:
             return False
-        own = Path(str(host.facts("platform").get("executable", ""))).parent.parent
+        own = Path(str(host.facts("platform").get("prefix", "")))
         is_ours = self.folder in {own, *(environment.path for environment in self.list_made())}
         return not (is_ours and self.python.parent == interpreter(self.folder).parent)
 

@@ -211,7 +211,10 @@ def lock_and_settle(target: Path) -> Iterator[tuple[Entry, Lock]]:
 
 
 def settle_folders(target: Path) -> None:
-    """Finish or roll back an installation, undoing or removal that was killed at a target; ignore a change in place."""
+    """Finish or roll back an installation, undoing or removal that was killed at a target; ignore a change in place.
+
+    Raises as `lock_and_settle` does, at once if another run is at work there.
+    """
     before = entry_for(target).read()
     if before and before.kind != "change":
         with lock_and_settle(target):

@@ -112,7 +112,9 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
 ) -> None:
     """Install `packages` in an existing environment and remove those that `moves` remove; then call `verify`.
 
-    With `plan` its kernel is registered. If anything fails, the old packages return. Raises as `restore_on_failure`.
+    A move to the same version installs it anew. Afterwards the environment's constraints and marker are written; with
+    `plan` it counts as set up by that plan, and its kernel is registered. If anything fails, the old packages return.
+    Raises as `restore_on_failure`.
     """
     prefix = Path(site.prefix)
     going = [move.name for move in moves if not move.after]

@@ -206,12 +206,22 @@ def _starts_interpreter(folder: Path, python: Path) -> bool:
     return not folder.is_symlink() and _program_in_kernelspec(_read_kernelspec(folder)) == str(python)
 
 
+def folder_of_python(python: Path) -> Path:
+    """Return the folder of the environment that a Python belongs to, by where it lies; neither need exist."""
+    place = python.parent  # conda on Windows keeps python.exe in the environment's own folder
+    return place if (place / "conda-meta").is_dir() else place.parent
+
+
 def kernel_names_by_environment() -> dict[Path, list[str]]:
-    """Return the names of the registered kernels by environment: the folder two levels above the program they start."""
+    """Return the names of the registered kernels by the folder of the environment whose Python they start.
+
+    Kernels that leave it to PATH which Python that is are left out.
+    """
     names_by_environment: dict[Path, list[str]] = {}
     for name, folder in sorted(_find_kernelspecs().items()):
-        if program := _program_in_kernelspec(_read_kernelspec(folder)):
-            names_by_environment.setdefault(Path(program).parent.parent, []).append(name)
+        program = _program_in_kernelspec(_read_kernelspec(folder))
+        if Path(program).is_absolute():
+            names_by_environment.setdefault(folder_of_python(Path(program)), []).append(name)
     return names_by_environment
 
 

@@ -176,7 +176,7 @@ class Uv:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables of its programs: those of the user's settings, and the assistant's own."""
+        """What is set for the programs it starts, beside the inherited environment: the user's settings and its own."""
         # All temporary files go there, so that nothing of a killed program stays anywhere else.
         temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(self.scratch)) if self.scratch else {}
         return {

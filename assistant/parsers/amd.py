@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 
 import msgspec
 
@@ -136,6 +138,7 @@ def read_rocm_release(text: str) -> str | None:
     return found[1] if found else None
 
 
+_FIRST_LINES = 50  # of a text, at which JSON may begin
 _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
 
 
@@ -146,7 +149,7 @@ _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
 def read_amd_smi(text: str) -> tuple[Device, ...] | None:
     """Return the GPUs in the output of `amd-smi static --asic --bus --vram --json`; None without any.
 
-    It is a list or, since ROCm 7, an object that holds one.
+    It is a list or, since ROCm 7, an object that holds one. A GPU with a PCI id gets no name: the catalogue has it.
     """
     devices = []
     for values in (values for values in _objects(text) if _part(values, "asic")):
@@ -193,14 +196,15 @@ def read_xpu_smi(text: str) -> tuple[Device, ...] | None:
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the objects, down to the sixth level, of JSON that ends a text; none for any other text."""
-    start = min((at for at in map(text.find, "[{") if at >= 0), default=None)
-    if start is None:
-        return
-    try:
-        values = [msgspec.json.decode(text[start:])]
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        return
+    """Yield the objects, down to the sixth level, of JSON that ends a text; none for any other text.
+
+    The JSON begins a line; lines of warnings before it may begin with a bracket, too.
+    """
+    values: list[object] = []
+    for start in islice(re.finditer(r"^[ \t]*[\[{]", text, re.MULTILINE), _FIRST_LINES):
+        with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            values = [msgspec.json.decode(text[start.start() :])]
+            break
     for _depth in range(_DEEPEST):
         yield from (value for value in values if isinstance(value, dict))
         within = (

@@ -285,7 +285,10 @@ def _name(func: Operator) -> str:
 
 
 def user_line() -> str:
-    """Return file, line and function of the nearest caller outside of torch and this file, as text."""
+    """Return "file.py:12 in function" for the nearest caller outside of torch and this file.
+
+    Without one the caller is "a thread of torch, in backward".
+    """
     own = _name.__code__.co_filename
     frame: FrameType | None = sys._getframe(1)
     library = os.path.dirname(torch.__file__)  # noqa: PTH120 - quicker

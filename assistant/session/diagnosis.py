@@ -40,6 +40,7 @@ from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import name_of
+from assistant.parsers.mentioned import find_replaced_torch
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
@@ -58,6 +59,16 @@ _OF_OTHERS = re.compile(
 )
 # The facts of a machine that a log can state, but for those that are lists of several.
 _STATED = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "nvidia_driver")
+# The packages whose versions a reader is told first.
+_NAMED = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "torch-directml",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnxruntime-directml",
+)
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 # What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
 _NOT_AT_FAULT = {"numpy", "_distutils_hack", "ipykernel_launcher", "ipykernel", "traitlets", "tornado", "IPython"}
@@ -206,8 +217,11 @@ def lines_without_secrets(log: Log, first: int, last: int) -> list[tuple[int, st
     return lines[first - begin :]
 
 
-def log_source(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
-    """Return which program, system and GPU a log of `machine` is of; `line` is the index of its first cause's line."""
+def log_source(log: Log, machine: Machine, line: int | None = None, *, elsewhere: bool = False) -> Source:
+    """Return which program, system and GPU a log of `machine` is of; `line` is the index of its first cause's line.
+
+    `elsewhere` says that this is not the machine at hand.
+    """
     start = find_launch(log)
     gpus = _main_gpus(machine.gpus)
     seen = machine.os and has_gpu_facts(machine)
@@ -220,7 +234,8 @@ def log_source(log: Log, machine: Machine, here: Machine, line: int | None = Non
         system=machine.os_version or _SYSTEMS.get(machine.os or "", ""),
         gpu=gpus[0].label if len(gpus) == 1 else "",
         best=best.backend if best else None,
-        elsewhere=machine.os != here.os,
+        elsewhere=elsewhere,
+        facts=facts_line(log),
     )
 
 
@@ -347,6 +362,26 @@ def facts_in(log: Log) -> list[dict[str, object]]:
         line = next(lines, None)
         facts.append({"key": key, "value": redact(value), **({"line": line} if line is not None else {})})
     return facts
+
+
+def facts_line(log: Log) -> str:
+    """Return in one line what a log states of its machine: GPUs, torch and its companions, Python, driver, system.
+
+    "" if it states nothing. A replaced torch is told with both versions.
+    """
+    stated, replaced = _machine_in_log(log), find_replaced_torch(log.text)
+    packages = {name: stated.packages[name] for name in _NAMED if name in stated.packages}
+    if replaced:
+        packages = {"torch": " → ".join(replaced)} | {name: packages[name] for name in packages if name != "torch"}
+    facts = [
+        *(gpu.name or gpu.gfx for gpu in stated.gpus),
+        *(f"{name} {version}" for name, version in packages.items()),
+        stated.python and f"Python {stated.python}",
+        stated.nvidia_driver and f"NVIDIA {stated.nvidia_driver}",
+        stated.os_version or _SYSTEMS.get(stated.os or "", ""),
+        stated.wsl and "WSL",
+    ]
+    return redact(" · ".join(str(fact) for fact in facts if fact))
 
 
 def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:

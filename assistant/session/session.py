@@ -236,7 +236,10 @@ class Session:
         self._runner.start(work)
 
     def _run_task(self, task: Task, emit: Sink, cancel: CancelToken) -> Finished | Failed:
-        """Run a task; return its end, for any exception a `Failed`. Its questions wait for the action `Answer`."""
+        """Run a task; return its end, for any exception a `Failed`.
+
+        Its questions wait for the action `Answer`; if nobody answers questions, the answer is no.
+        """
 
         def ask(question: Message) -> bool:
             """Ask the user and return the answer, False if nobody answers questions; `Cancelled` on request."""

@@ -170,7 +170,10 @@ class Target:
         return other
 
     def seconds_per_run(self, compute: Compute, budget: float = 0.3) -> float:
-        """Repeat `compute` 5 to 30 times, for about `budget` seconds, after a first run; return its median seconds."""
+        """Repeat `compute` 5 to 30 times, for about `budget` seconds, after a first run; return its median seconds.
+
+        The first tensor that it returns must be on the device, else `Refused` is raised.
+        """
         self.require_device(self._timed(compute)[1][0])
         times: list[float] = []
         while len(times) < LEAST or (sum(times) < budget and len(times) < MOST):

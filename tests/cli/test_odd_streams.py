@@ -12,9 +12,11 @@ from loopback import LoopbackIndex
 from refused import refused
 
 from assistant.cli import commands as cli
-from assistant.cli.journey import Bar
+from assistant.cli.journey import Bar, with_own_python
+from assistant.host.live import LiveHost
 from assistant.host.process import REQUESTS_TO_END
 from assistant.model.event import Progress, Step
+from assistant.model.plan import Request
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]
 PLAN = "plan --offline --replay linux-arch-rx6700xt-directml"
@@ -52,6 +54,18 @@ def test_without_standard_input_nobody_is_asked(index: LoopbackIndex, tmp_path: 
 def test_an_empty_target_is_no_wish_for_the_default(command: tuple[str, ...]) -> None:
     """It is a variable that was not set."""
     refused(forked.run(*command, "--offline", "--target", ""), 2, "--target is empty")
+
+
+def test_new_is_no_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`setup --target new` looks into no folder called new, which may be a stranger's."""
+    (tmp_path / "new" / "bin").mkdir(parents=True)
+    (tmp_path / "new" / "pyvenv.cfg").write_text("home = /usr/bin")
+    python = tmp_path / "new" / "bin" / "python"
+    python.write_text("#!/bin/sh\ntouch ran")
+    python.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert with_own_python(Request(), "new", LiveHost()) == Request()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_signal_after_the_end_changes_nothing() -> None:

@@ -14,6 +14,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer, Detection, Exchange, Gpu, Machine, Recording
 from assistant.model.record import from_json, to_json
+from assistant.parsers.amd import read_amd_smi
 
 
 class Odd(Host):
@@ -55,6 +56,14 @@ def test_a_probe_that_fails_is_a_finding_and_costs_no_other_fact():
     assert "probe-failed" in {finding.key for finding in found.findings}
     assert found.machine.gpus[0].compute_capability == "8.9"
     assert found.machine.os == "linux"
+
+
+def test_warnings_before_a_tools_json_hide_no_gpu():
+    """Tools print warnings first, some of which begin with a bracket as the JSON does."""
+    host = ReplayHost(load("linux-docker-rx7900xtx-amd-smi"))
+    text = host.ask("run", "amd-smi", "static", "--asic", "--bus", "--vram", "--json").text
+    assert read_amd_smi(text)
+    assert read_amd_smi(f"[WARNING] not in the group render\n{text}") == read_amd_smi(text)
 
 
 def test_a_probe_that_hangs_is_left_behind():

@@ -323,6 +323,8 @@ def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
     parser.read_string(once.decode("ascii"))
     assert parser.get("global", "proxy") == "http://p%20q"
     assert parser.get("install", "constraint").split() == ["mine.txt", (tmp_path / "c c.txt").as_uri()]
+    for_all = add_to_pip_configuration(b"[global]\nconstraint = mine.txt\n", tmp_path / "c c.txt")
+    assert for_all.split(b"[install]")[1].split()[2:] == [b"mine.txt", (tmp_path / "c c.txt").as_uri().encode()]
 
 
 @pytest.mark.parametrize("encoding", ["gbk", "cp932", "cp1252", "utf-8"])

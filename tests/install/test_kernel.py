@@ -21,6 +21,7 @@ from assistant.install.kernel import (
     LOGOS,
     choose_launcher_name,
     kernel_folder,
+    kernel_names_by_environment,
     record_kernel,
     register_kernel,
     remove_kernel,
@@ -234,3 +235,14 @@ def test_pip_in_a_notebook_changes_this_environment_and_no_other(
     assert "constraint" in said
     assert "2.13.0" in notebook.run("import torch; print(torch.__version__)")
     assert Site.ask(Path(prefix), LiveHost()).versions["torch"].startswith("2.13.0")
+
+
+def test_a_kernel_of_conda_on_windows_is_its_environments(tmp_path: Path) -> None:
+    """Conda keeps python.exe in the environment's own folder, not in one below it."""
+    environment = tmp_path / "envs" / "tv"
+    (environment / "conda-meta").mkdir(parents=True)
+    spec = tmp_path / "jupyter" / "kernels" / "tv" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    words = [str(environment / "python.exe"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": words, "display_name": "tv", "language": "python"}))
+    assert kernel_names_by_environment() == {environment: ["tv"]}

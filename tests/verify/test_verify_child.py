@@ -10,7 +10,7 @@ import pytest
 from tables import each
 
 from assistant.i18n import render, verbatim
-from assistant.model.report import ESSENTIAL, FULL, QUICK, SPARE, check_title
+from assistant.model.report import ESSENTIAL, FULL, QUICK, OPTIONAL, check_title
 from assistant.verify import runner
 from assistant.verify.checks import check_compile
 from assistant.verify.child import FILES, IMPORTS, Target, all_checks
@@ -38,7 +38,7 @@ def test_parent_and_child_know_the_same_checks():
         assert check_title(key) != verbatim(key)
     assert len({check_title(key) for key in FULL}) == len(FULL)
     assert set(QUICK) > ESSENTIAL
-    assert not ESSENTIAL & SPARE
+    assert not ESSENTIAL & OPTIONAL
 
 
 def test_work_is_awaited_on_the_gpu_that_was_asked_for():
