@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -484,6 +484,13 @@ def _typed_words(context: LogContext, *, of_project: bool) -> list[str]:
     return ran
 
 
+def is_sentence(words: Iterable[str]) -> bool:
+    """Return whether words are a sentence that begins as a command does: pip install torch takes ages for me."""
+    return not {*words}.isdisjoint(
+        {"the", "a", "an", "and", "but", "for", "from", "i", "is", "it", "my", "so", "then", "to"}
+    )
+
+
 def _safe_words(text: str, *, typed: bool) -> list[str]:
     """Return a command's words up to the first that is prose; [] if a shell would read one of them otherwise.
 
@@ -493,6 +500,7 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
         words = [word.strip("\"'") for word in shlex.split(text, posix="\\" not in text)]
     except ValueError:
         return []
+    typed = typed and not is_sentence(words)
     by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?", word)), None)
     head = 2 if by_pip is None else by_pip + 2
     takes_packages = words[1:2] == ["add"] or by_pip is not None

@@ -101,7 +101,7 @@ class LogContext:
         """The CUDA majors in use: of the toolkit, else those in the text, else torch's; empty if unknown."""
         toolkit = self.machine.packages.get("cuda", "")
         majors = [toolkit[:2]] if toolkit[:2].isdigit() else _CUDA.findall(self.text) or [self.torch_cuda[:2]]
-        return frozenset(int(major) for major in majors if major)
+        return frozenset(int(major) for major in majors if major.isdigit())
 
     def cause(self, key: str, at: int, names: Mapping[str, str] = NO_NAMES, basis: str = "library") -> Cause:
         """Return a cause that the line of a position shows; names without a value are left out."""

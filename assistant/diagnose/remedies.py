@@ -24,7 +24,7 @@ from assistant.diagnose.builds import (
     wheel_names,
 )
 from assistant.diagnose.companions import triton_names
-from assistant.diagnose.environments import INSTALLERS, project_names, project_of_text, quoted_words
+from assistant.diagnose.environments import INSTALLERS, is_sentence, project_names, project_of_text, quoted_words
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
 from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
@@ -84,6 +84,7 @@ def _is_on_torch_index(requirement: str) -> bool:
 def _installable_words(text: str) -> list[str]:
     """Return the packages, files and known indexes of the arguments of `pip install`; [] if a word may not be repeated.
 
+    Of a sentence they are what stands before its first word that is no known package.
     Other options are left out. A word may be repeated if it is of characters that no shell reads.
     """
     try:
@@ -91,7 +92,7 @@ def _installable_words(text: str) -> list[str]:
     except ValueError:
         return []
     understood: list[str] = []
-    rest = iter(words)
+    rest, is_prose = iter(words), is_sentence(words)
     for word in rest:
         if word in _LEFT_OUT:
             next(rest, "")
@@ -99,6 +100,8 @@ def _installable_words(text: str) -> list[str]:
             value = next(rest, "")
             is_safe = word in _WITH_VALUE or classify_address(value.rstrip("/").lower()).kind in {"pypi", "torch"}
             understood += [word, value] if is_safe and value else []
+        elif is_prose and word not in all_names() | CORE and not set(word) & set("=<>[/\\@"):
+            break
         elif not word.startswith("-"):
             understood.append(word)
     return understood if all(_PLAIN.fullmatch(word) for word in understood) else []
