@@ -94,6 +94,9 @@ def _library_key(context: LogContext, lack: _Lack) -> str:
         ),
         "",
     )
+    torch_major = int(context.torch_cuda.partition(".")[0] or 0)
+    if key == "cuda-wheel-dependency-missing" and lack.file.kind == "cuda" and torch_major:
+        key = key if torch_major in lack.file.cuda_majors else "cuda-libs-other-major"
     if key == "by-message":
         key = _cuda_key(context, lack, requester, line)
     elif key == "missing-system-library" and kind != "ffmpeg" and not (_UNIX.fullmatch(thing) and _LOADER in line):
@@ -183,6 +186,7 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
 
 
 _FFMPEG_FOUND = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
+_FFMPEG_TAKEN = re.compile(r"versions \d[\d, and]{1,20}\b([4-9])\b")  # versions 4, 5, 6, 7, and 8.
 
 
 def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Cause]:
@@ -200,20 +204,22 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
         if "torchcodec" in lack.missing.thing or (lack.requester and lack.requester.kind == "torchcodec")
     }
     by_kind.pop("", None)
-    names = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
     name_at, message_at = (context.text.find(words) for words in ("torchcodec", "could not load libtorchcodec"))
+    if context.only_warned(max(message_at, name_at, 0), "torchcodec|audiodecoder|ffmpeg|libav"):
+        return
+    names = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
     other = next((lack for kind, lack in by_kind.items() if kind not in {"ffmpeg", "torchcodec"}), None)
     if lack := other or by_kind.get("ffmpeg"):
         key = "torchcodec-torch-mismatch" if other else "torchcodec-ffmpeg-missing"
         yield context.cause(
             key, lack.missing.at, {**names, "library": context.as_spelt(lack.missing.at, lack.missing.thing)}
         )
-    elif ("torchcodec" in by_kind or message_at >= 0) and not context.only_warned(max(message_at, name_at, 0)):
+    elif "torchcodec" in by_kind or message_at >= 0:
         at = by_kind["torchcodec"].missing.at if "torchcodec" in by_kind else message_at
         keys = ["torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch"]
-        for key, basis in zip(
-            keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys, ("library-part", "library-else"), strict=True
-        ):
+        ffmpeg, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
+        is_taken = ffmpeg is not None and ffmpeg[1] <= (taken[1] if taken else "8")
+        for key, basis in zip(keys[::-1] if is_taken else keys, ("library-part", "library-else"), strict=True):
             yield context.cause(key, max(at, name_at, 0), {**names, "library": "libtorchcodec"}, basis)
 
 

@@ -57,8 +57,8 @@ _SUCCESS = re.compile(
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
 # warnings.warn(
-# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     (and more of such lines)
-_WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:[^\n]{0,80}\binfo\b[^\n]*\n){2}")
+# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     >>Performing transcription...     (and more such)
+_WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:(?:[^\n]{0,80}\binfo\b|>>|\[info\])[^\n]*\n){2}")
 _FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
 
 
@@ -182,15 +182,13 @@ class LogContext:
         succeeds_in_one_line = "\n" not in self.text.strip() and _SUCCESS.search(self.text)
         return bool(does_without or _SUCCESS.search(self.text, end) or succeeds_in_one_line)
 
-    def only_warned(self, at: int) -> bool:
-        """Return whether a message is in a Python warning after which the program worked on without a failure."""
+    def only_warned(self, at: int, thing: str) -> bool:
+        """Return whether a message is in a Python warning after which the program worked on.
+
+        A later failure is another one if no line of it holds the pattern `thing`.
+        """
         work_after = _WORKED_ON.search(self.text, at)
-        is_warning = "warning:" in self.text[max(0, at - NEAR) : at]
-        return bool(
-            is_warning
-            and work_after
-            and not re.search(r"traceback|\w(?:error|exception): ", self.text[work_after.end() :])
-        )
+        return bool(work_after and not re.search(rf"error[^\n]*(?:{thing})", self.text[work_after.end() :]))
 
 
 def pip_install(name: str, torch: str, *others: str) -> str:

@@ -361,7 +361,9 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
             yield attempt.cause("directml-on-native-linux", unknown="" if machine.wsl is False else "os")
         return
     if is_mac and (
-        failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)
+        failure.local.startswith("cu")
+        or (is_torch and attempt.variant.removeprefix("nightly/").startswith("cu"))
+        or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)
     ):
         yield attempt.cause("lock-for-other-platform" if failure.locked and is_from_lock else "cuda-wheel-on-mac")
     if is_torch and is_mac and machine.rosetta:
@@ -453,6 +455,11 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
         names = {"conda_gpu": f"pytorch-gpu{pin}"} if has_build else {"conda_plain": f"pytorch{pin}"}
         if package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
             yield attempt.cause("release-not-on-index", channel="conda-forge", release="", requirement="", **names)
+        return
+    if attempt.variant.startswith("nightly/") and package in CORE and attempt.may_offer_nothing and attempt.is_served:
+        # The indexes of nightly builds come and go with CUDA's releases.
+        right = right_index(attempt, attempt.variant.removeprefix("nightly/"))
+        yield attempt.cause("release-not-on-index", release=package, right=right)
         return
     offered, wanted = failure.offered or (), number(failure.wanted)
     is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)

@@ -480,7 +480,7 @@ def load_rules() -> Rules:
 
 
 def _with_shared(value: Any, shared: Mapping[str, Any]) -> Any:  # noqa: ANN401 - whatever TOML holds
-    """Return a value of a file with what shared.toml has in place of "@NAME" in lists and of `same = "NAME"` in rows."""
+    """Return a value of a file with what `shared` has for "@NAME" in a list and for `same = "NAME"` in a row."""
     if isinstance(value, dict):
         row = {**shared["remedy"][value["same"]], **value} if "same" in value else value
         return {key: _with_shared(each, shared) for key, each in row.items() if key != "same"}

@@ -81,10 +81,12 @@ class Prose:
     def asks_for_nothing(self) -> bool:
         """Whether a text tells of no trouble: of a wish, of what is solved, or only of what works.
 
-        Who has trouble often says as well what works: another program, another machine, the processor.
+        Who has trouble often says as well what works: another program, another machine, the processor; and who tells
+        what was tried asks for more than a plan.
         """
         told = self.told
-        return "solved" in told or "wish" in told or ("fine" in told and "trouble" not in told)
+        wishes = "wish" in told and "tried" not in told
+        return "solved" in told or wishes or ("fine" in told and "trouble" not in told)
 
     @property
     def symptoms(self) -> list[dict[str, Any]]:
