@@ -29,7 +29,7 @@ _WANTS = re.compile(
 )
 # nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
 _CUDA = re.compile(
-    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
+    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /\\v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
 )
 _CUDA_BUILD = re.compile(r"cu(\d{1,3})(\d)$")
 _FRAME = re.compile(

@@ -189,14 +189,20 @@ def _onnxruntime_names(context: LogContext) -> dict[str, str]:
 def _listed_names(context: LogContext) -> dict[str, str]:
     """Return placeholders whose values are listed in kits.toml, unless a log tells them.
 
-    `vllm_tag` is the tag of vLLM's image. `ffmpeg`, `beyond` and `ffmpeg_release` are the newest FFmpeg that TorchCodec
+    `vllm` and `sglang` are the requirements of the releases that are there, `vllm_release` and `torch_build` the version
+    of vLLM and torch's build for CUDA, `vllm_tag` the tag of vLLM's image. `ffmpeg`, `beyond` and `ffmpeg_release` are the newest FFmpeg that TorchCodec
     takes: its major version, the next one, and its release on conda-forge.
     """
     tables, vllm = plain_table("kits.toml"), context.versions.get("vllm", "").partition("+")[0]
     supported = _SUPPORTS.search(context.text)
     newest = max(re.findall(r"\d", supported[1])) if supported else "7"
     releases = tables["ffmpeg"]
+    sglang = context.versions.get("sglang", "")
+    of_build = {"vllm_release": vllm, "torch_build": context.build} if vllm and context.build.startswith("cu") else {}
     return {
+        **of_build,
+        "vllm": f"vllm=={vllm}" if vllm else "vllm",
+        "sglang": f"sglang[all]=={sglang}" if sglang else "sglang[all]",
         "vllm_tag": f"v{vllm}" if vllm else tables["images"]["vllm"],
         "ffmpeg": newest,
         "beyond": str(int(newest) + 1),
