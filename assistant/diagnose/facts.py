@@ -57,7 +57,7 @@ _SUCCESS = re.compile(
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
 # warnings.warn(
-# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     >>Performing transcription...     (and more such)
+# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     >>Performing transcription...
 _WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:(?:[^\n]{0,80}\binfo\b|>>|\[info\])[^\n]*\n){2}")
 _FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
 

@@ -468,7 +468,11 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
         if failure.release in offered:  # only its build with that tag is not here
             releases = {failure.release}
         alike = [release for release in releases if number(release)[:2] == wanted[:2]]
-        nearest = "" if attempt.taken or not wanted or package.startswith("nvidia-") else max(alike or releases, key=number, default="")
+        nearest = (
+            ""
+            if attempt.taken or not wanted or package.startswith("nvidia-")
+            else max(alike or releases, key=number, default="")
+        )
         nearest = f"{package}=={nearest}" if nearest else ""
         yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=nearest)
 

@@ -335,7 +335,9 @@ _UNCAUGHT = re.compile(
     r"traceback \(most recent call last\):\nfile \"[^\n]{0,200}, in <module>\n(?:(?!traceback )[^\n]{0,400}\n){0,60}?"
     r"[\w.]{0,60}(?:error|exception)(?:: [^\n]*)?(?:\n|$)"
 )
-_COMFY_FAILED = re.compile(r"exception during processing|\w(?:error|exception): [^\n]{1,300}\n{1,3}[^\n]{0,40}prompt executed")
+_COMFY_FAILED = re.compile(
+    r"exception during processing|\w(?:error|exception): [^\n]{1,300}\n{1,3}[^\n]{0,40}prompt executed"
+)
 _PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
 
 

@@ -189,9 +189,10 @@ def _onnxruntime_names(context: LogContext) -> dict[str, str]:
 def _listed_names(context: LogContext) -> dict[str, str]:
     """Return placeholders whose values are listed in kits.toml, unless a log tells them.
 
-    `vllm` and `sglang` are the requirements of the releases that are there, `vllm_release` and `torch_build` the version
-    of vLLM and torch's build for CUDA, `vllm_tag` the tag of vLLM's image. `ffmpeg`, `beyond` and `ffmpeg_release` are the newest FFmpeg that TorchCodec
-    takes: its major version, the next one, and its release on conda-forge.
+    `vllm` and `sglang` are the requirements of the releases that are there, `vllm_release` and `torch_build` the
+    version of vLLM and torch's build for CUDA, `vllm_tag` the tag of vLLM's image. `ffmpeg`, `beyond` and
+    `ffmpeg_release` are the newest FFmpeg that TorchCodec takes: its major version, the next one, and its release on
+    conda-forge.
     """
     tables, vllm = plain_table("kits.toml"), context.versions.get("vllm", "").partition("+")[0]
     supported = _SUPPORTS.search(context.text)
@@ -339,7 +340,7 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     Those of a rule that is not computed are returned as they are.
     """
     texts = (text for remedy in rule.remedy for text in (remedy.text, *remedy.commands, *remedy.check))
-    missing = {name for text in texts for name in PLACEHOLDER.findall(text)} - {*names}
+    missing = {name for text in (*texts, *rule.check) for name in PLACEHOLDER.findall(text)} - {*names}
     if not rule.computed or not missing:
         return names
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
@@ -387,7 +388,13 @@ def remedies_for(
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
                 able[remedy.text] = replace(remedy, commands=commands, check=checks)
-    usual = next((remedy.check for remedy in able.values() if remedy.check), ())
+    filled_in = (
+        PLACEHOLDER.sub(lambda match: names[match[1]], check)
+        for check in rule.check
+        if {*PLACEHOLDER.findall(check)} <= {*names}
+    )
+    of_rule = tuple(check for check in filled_in if _runs_on(check, machine))
+    usual = of_rule or next((remedy.check for remedy in able.values() if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
     return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
 

@@ -30,7 +30,8 @@ _PROGRAM = re.compile(
 #   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
 _PRINTED = re.compile(
     r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
-    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S|import [\w.]+(?: as \w+)?\s*(?:[;#,]|$)|from [\w.]+ import|(?:def|class|return|at) \w"
+    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S"
+    r"|import [\w.]+(?: as \w+)?\s*(?:[;#,]|$)|from [\w.]+ import|(?:def|class|return|at) \w"
     r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
     r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
 )
