@@ -87,6 +87,9 @@ def _library_key(context: LogContext, lack: _Lack) -> str:
         ),
         "",
     )
+    torch_major = int(context.torch_cuda.partition(".")[0] or 0)
+    if key == "cuda-wheel-dependency-missing" and lack.file.kind == "cuda" and torch_major:
+        key = key if torch_major in lack.file.cuda_majors else "cuda-libs-other-major"
     if key == "by-message":
         key = _cuda_key(context, lack, requester, line)
     elif key == "missing-system-library" and kind != "ffmpeg" and not (thing.startswith("lib") and _LOADER in line):
@@ -176,6 +179,7 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
 
 
 _FFMPEG_FOUND = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
+_FFMPEG_TAKEN = re.compile(r"versions \d[\d, and]{1,20}\b([4-9])\b")  # versions 4, 5, 6, 7, and 8.
 
 
 def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Cause]:
@@ -197,11 +201,15 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
     names = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
     keys = ("torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch")
     at = core.missing.at if core else context.text.find("could not load libtorchcodec")
+    if context.only_warned(max(at, context.text.find("torchcodec"), 0), "torchcodec|audiodecoder|ffmpeg|libav"):
+        return
     if lack := other or ffmpeg:
         library = context.as_spelt(lack.missing.at, lack.missing.thing)
         yield context.cause(keys[bool(other)], lack.missing.at, {**names, "library": library})
     elif at >= 0 and not context.went_on(at):
-        likelier_first = keys[::-1] if _FFMPEG_FOUND.search(context.text) else keys
+        ffmpeg_found, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
+        is_taken = ffmpeg_found is not None and ffmpeg_found[1] <= (taken[1] if taken else "8")
+        likelier_first = keys[::-1] if is_taken else keys
         for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
             yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
 

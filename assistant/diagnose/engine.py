@@ -53,6 +53,7 @@ _NO_LONGER = re.compile(
 )
 # (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
+_OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
@@ -336,7 +337,9 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     fails = present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)
     if not removed or not fails or _AS_WANTED.search(log.text):
         return
-    index = load_catalog().index_url(removed.partition("+")[2])
+    addresses = (_OF_AMD.search(line) for _number, line in log.lines) if "+rocm" in removed else iter(())
+    of_amd = next(filter(None, addresses), None)
+    index = of_amd[0].rstrip(".") if of_amd else load_catalog().index_url(removed.partition("+")[2])
     beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
     restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
     for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest

@@ -17,7 +17,7 @@ from assistant.model.machine import Machine
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
 # nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
 _CUDA = re.compile(
-    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
+    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /\\v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
 )
 _CUDA_BUILD = re.compile(r"cu(\d{1,3})(\d)$")
 _FRAME = re.compile(
@@ -47,6 +47,9 @@ _SUCCESS = re.compile(
     r"|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
+# warnings.warn(
+# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     >>Performing transcription...
+_WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:(?:[^\n]{0,80}\binfo\b|>>|\[info\])[^\n]*\n){2}")
 
 
 class Requester(NamedTuple):
@@ -151,7 +154,16 @@ class LogContext:
             return False
         nearby = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
         does_without = _DOES_WITHOUT.search(nearby) and not ERROR.search(self.text, end)
-        return bool(does_without or _SUCCESS.search(self.text, end))
+        succeeds_in_one_line = "\n" not in self.text.strip() and _SUCCESS.search(self.text)
+        return bool(does_without or _SUCCESS.search(self.text, end) or succeeds_in_one_line)
+
+    def only_warned(self, at: int, thing: str) -> bool:
+        """Return whether a message is in a Python warning after which the program worked on.
+
+        A later failure is another one if no line of it holds the pattern `thing`.
+        """
+        work_after = _WORKED_ON.search(self.text, at)
+        return bool(work_after and not re.search(rf"error[^\n]*(?:{thing})", self.text[work_after.end() :]))
 
 
 def pip_install(name: str, torch: str, *others: str) -> str:

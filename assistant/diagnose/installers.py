@@ -354,7 +354,9 @@ def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
             yield attempt.cause("directml-on-native-linux", unknown="" if machine.wsl is False else "os")
         return
     if is_mac and (
-        failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)
+        failure.local.startswith("cu")
+        or (is_torch and attempt.variant.removeprefix("nightly/").startswith("cu"))
+        or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)
     ):
         yield attempt.cause("lock-for-other-platform" if failure.locked and is_from_lock else "cuda-wheel-on-mac")
     if is_torch and is_mac and machine.rosetta:
@@ -443,6 +445,11 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
                 "release-not-on-index", channel="conda-forge", release="", requirement="", conda_gpu=gpu
             )
         return
+    if attempt.variant.startswith("nightly/") and package in CORE and attempt.may_offer_nothing and attempt.is_served:
+        # The indexes of nightly builds come and go with CUDA's releases.
+        right = right_index(attempt, attempt.variant.removeprefix("nightly/"))
+        yield attempt.cause("release-not-on-index", release=package, right=right)
+        return
     offered, wanted = failure.offered or (), number(failure.wanted)
     is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)
     if is_listed and not pattern_of("network").search(attempt.text):  # a page that did not come may list the release
@@ -450,7 +457,11 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
         if failure.release in offered:  # only its build with that tag is not here
             releases = {failure.release}
         alike = [release for release in releases if number(release)[:2] == wanted[:2]]
-        nearest = "" if attempt.taken or not wanted else max(alike or releases, key=number, default="")
+        nearest = (
+            ""
+            if attempt.taken or not wanted or package.startswith("nvidia-")
+            else max(alike or releases, key=number, default="")
+        )
         nearest = f"{package}=={nearest}" if nearest else ""
         yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=nearest)
 

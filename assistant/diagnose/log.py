@@ -336,6 +336,9 @@ _UNCAUGHT = re.compile(
     r"traceback \(most recent call last\):\nfile \"[^\n]{0,200}, in <module>\n(?:(?!traceback )[^\n]{0,400}\n){0,60}?"
     r"[\w.]{0,60}(?:error|exception)(?:: [^\n]*)?(?:\n|$)"
 )
+_COMFY_FAILED = re.compile(
+    r"exception during processing|\w(?:error|exception): [^\n]{1,300}\n{1,3}[^\n]{0,40}prompt executed"
+)
 _PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
 
 
@@ -354,7 +357,8 @@ def ended_well(log: Log) -> bool:
     An installation that ended well is no such run: what it put in place may be the trouble.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
-    if _WITHOUT_IT.search(log.text) or died_at(log.text) >= 0:
+    # "Prompt executed" says ComfyUI after a failure, too.
+    if _COMFY_FAILED.search(log.text) or _WITHOUT_IT.search(log.text) or died_at(log.text) >= 0:
         return False
     success = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return success is not None and not any(_FAILED.search(line) for line in lines[success:])

@@ -153,6 +153,20 @@ def _ffmpeg_names(context: LogContext) -> dict[str, str]:
     return {"ffmpeg": newest, "beyond": str(int(newest) + 1), "ffmpeg_release": release}
 
 
+def _server_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `vllm` and `sglang`, the requirements of the releases that are there, else of any.
+
+    For a vLLM that is there beside a CUDA build, `vllm_release` and `torch_build` are its version and the build's tag.
+    """
+    vllm, sglang = (context.machine.packages.get(name, "").partition("+")[0] for name in ("vllm", "sglang"))
+    requirements = {
+        "vllm": f"vllm=={vllm}" if vllm else "vllm",
+        "sglang": f"sglang[all]=={sglang}" if sglang else "sglang[all]",
+    }
+    of_build = {"vllm_release": vllm, "torch_build": context.build} if vllm and context.build.startswith("cu") else {}
+    return {**requirements, **of_build}
+
+
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
 _STARTED = re.compile(r"(?:docker|podman) (?:run|pull) ([^\n]{1,300})")
 _IMAGE = re.compile(r"[a-z0-9][\w.-]{0,80}(?:/[\w.-]{1,80}){0,3}(?::[\w.-]{1,80})?", re.ASCII)
@@ -209,6 +223,7 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _amd_names,
     _onnxruntime_names,
     _ffmpeg_names,
+    _server_names,
 )
 
 
@@ -241,7 +256,8 @@ def _unloadable_package(context: LogContext) -> dict[str, str]:
 
 def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
     """Return a cause's names with values for more placeholders of its rule's remedies, as far as they are known."""
-    missing = {name for remedy in rule.remedy for name in remedy.placeholders} - {*names}
+    placeholders = {name for remedy in rule.remedy for name in remedy.placeholders}
+    missing = {*placeholders, *PLACEHOLDER.findall(" ".join(rule.check))} - {*names}
     if not missing:
         return names
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
@@ -288,7 +304,13 @@ def remedies_for(
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
                 able[remedy.text] = replace(remedy, commands=commands, check=checks)
-    usual = next((remedy.check for remedy in able.values() if remedy.check), ())
+    filled_in = (
+        PLACEHOLDER.sub(lambda match: names[match[1]], check)
+        for check in rule.check
+        if {*PLACEHOLDER.findall(check)} <= {*names}
+    )
+    of_rule = tuple(check for check in filled_in if _runs_on(check, machine))
+    usual = of_rule or next((remedy.check for remedy in able.values() if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
     return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
 

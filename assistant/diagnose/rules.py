@@ -316,6 +316,7 @@ class Rule(Record, frozen=True):
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
     that a function works out needs no sign. Texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
+    `check` are the commands that show whether a remedy worked, unless that has its own.
     """
 
     key: str
@@ -328,6 +329,7 @@ class Rule(Record, frozen=True):
     sign: tuple[Sign, ...] = ()
     software_only: bool = False
     general: str = ""
+    check: tuple[str, ...] = ()
     asks: Asks | None = None
 
     def lacks(self, names: Mapping[str, str]) -> bool:

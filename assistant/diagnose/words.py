@@ -30,7 +30,8 @@ _PROGRAM = re.compile(
 #   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
 _PRINTED = re.compile(
     r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
-    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S|(?:import|from|def|class|return|at) \w"
+    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S"
+    r"|import [\w.]+(?: as \w+)?\s*(?:[;#,]|$)|from [\w.]+ import|(?:def|class|return|at) \w"
     r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
     r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
 )
@@ -80,10 +81,12 @@ class Prose:
     def asks_for_nothing(self) -> bool:
         """Whether a text tells of no trouble: of a wish, of what is solved, or only of what works.
 
-        Who has trouble often says as well what works: another program, another machine, the processor.
+        Who has trouble often says as well what works: another program, another machine, the processor; and who tells
+        what was tried asks for more than a plan.
         """
         told = self.told
-        return "solved" in told or "wish" in told or ("fine" in told and "trouble" not in told)
+        wishes = "wish" in told and "tried" not in told
+        return "solved" in told or wishes or ("fine" in told and "trouble" not in told)
 
     @property
     def symptoms(self) -> list[dict[str, Any]]:
