@@ -10,7 +10,7 @@ import pytest
 from tables import each
 
 from assistant.i18n import render, verbatim
-from assistant.model.report import ESSENTIAL, FULL, QUICK, OPTIONAL, check_title
+from assistant.model.report import ESSENTIAL, FULL, OPTIONAL, QUICK, check_title
 from assistant.verify import runner
 from assistant.verify.checks import check_compile
 from assistant.verify.child import FILES, IMPORTS, Target, all_checks
