@@ -395,8 +395,9 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
     release = re.escape(failure.release or "-")
     ignored = re.search(rf"(?<![\w.]){release} requires-python ([<>=!~][^;\n]{{1,60}})", attempt.text)
     if bounds := failure.bounds or (ignored[1] if ignored else ""):
-        upper = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
-        best = f"3.{int(upper[2]) - (not upper[1])}" if upper else ""
+        # A late patch stands for a minor release: <=3.11 admits 3.11.0 alone.
+        fitting = [minor for minor in range(7, 30) if is_within(f"3.{minor}.30", bounds)]
+        best = f"3.{fitting[-1]}" if fitting and "<" in bounds else ""
         is_too_new = best and (not python or number(f"3.{python[1:]}") > number(best))
         # A project that admits more Pythons than the package supports gets other bounds, and no other Python.
         names = {"best_python": best} if best or (failure.bounds and not failure.python) else {}

@@ -37,6 +37,8 @@ from assistant.model.record import replace
 
 # (venv) $ pip install -r requirements.txt      > python -m pip install "xformers==0.0.28" torch
 _PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?(?:\.exe)? install ([^\n]{2,300})")
+# The same as a list of Python's, as an application prints the command that it ran.
+_LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 # Downloading torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl (797.2 MB)
 _FETCHED = re.compile(
     r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)([\w.]{1,20}))?-[\w.-]{5,90}\.whl"
@@ -58,8 +60,9 @@ def typed_names(context: LogContext) -> dict[str, str]:
     where all are there.
     """
     for _number, line in reversed(context.log.lines):
-        typed = _PIP.search(line)
-        words = _installable_words(typed[1]) if typed else []
+        typed, listed = _PIP.search(line), _LISTED.search(line)
+        text = typed[1] if typed else " ".join(re.findall(r"'([^']{1,200})'", listed[1])) if listed else ""
+        words = _installable_words(text)
         if words and not {*words} <= INSTALLERS:
             packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
             return {

@@ -86,7 +86,7 @@ class Prose:
         """
         told = self.told
         wishes = "wish" in told and "tried" not in told
-        return "solved" in told or wishes or ("fine" in told and "trouble" not in told)
+        return "solved" in told or wishes or ("fine" in told and not {"trouble", "wants-nvidia"} & {*told})
 
     @property
     def symptoms(self) -> list[dict[str, Any]]:

@@ -45,8 +45,10 @@ from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
 
-# What tells one model from another in a card's name: 4070 ti super, 7900 xtx, a770, m3 max, 8060s, h100
-_MODEL = re.compile(r"\b([a-z]{0,2}\d{1,4}[a-z]{0,2})\b(?: ?(ti|super|xtx|xt|gre|pro|max|ultra|d)\b)?(?: ?(super)\b)?")
+# What tells one model from another in a card's name: 4070 ti super, 7900 xtx, rx580, a770, m3 max, 8060s, h100
+_MODEL = re.compile(
+    r"\b(?:rx|[rg]tx?)?([a-z]?\d{1,4}(?!\d)(?:[ms]\b)?) ?((?:(?:ti|super|xtx|xt|gre|pro|max|ultra|d)\b ?){0,2})"
+)
 LONGEST = 300  # chosen: characters of a line that are shown
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
@@ -331,7 +333,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     shows causes that are impossible here; "same" only if the system does not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
-    if stated.os and here.os and stated.os != here.os:
+    if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
         return "other"
     if stated.gpus and has_gpu_facts(here):
         verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
@@ -339,8 +341,6 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if "for-another" in log.prose.told:
-        return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
 
@@ -393,11 +393,15 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
         return None
     if first.vendor is not second.vendor:
         return False
-    models = [_MODEL.findall((gpu.name or "").lower()) for gpu in (first, second)]
-    if all(models) and first.vendor is Vendor.APPLE:  # an M1 Pro is "my m1" to many
-        return bool(models[0][0][0] == models[1][0][0])
-    if all(models):
-        return "".join(models[0][0]) == "".join(models[1][0])
+    models = [_MODEL.search((gpu.name or "").lower()) for gpu in (first, second)]
+    if models[0] and models[1]:
+        (number, suffix), (other, other_suffix) = (model.groups() for model in models if model)
+        if number != other or first.vendor is Vendor.APPLE:  # an M1 Pro is "my m1" to many
+            return bool(number == other)
+        shorter, longer = sorted((suffix.split(), other_suffix.split()), key=len)
+        if longer[: len(shorter)] != shorter:
+            return False
+        return True if shorter == longer else None  # many leave the end out, as in "my rx 7800"
     return False if first.gfx and second.gfx and first.gfx != second.gfx else None
 
 
