@@ -39,9 +39,7 @@ READ = 4000  # characters of a line that are searched for secrets: the search co
 SHOWN = 300  # characters of a line that are shown as evidence
 PART = 6  # lines of a text that may be torn out of a longer output
 # The last line of a traceback: who pastes it has pasted what the program said.
-_WHOLE = re.compile(
-    r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
-)
+_ENDS = re.compile(r"^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE)
 _FAILED = re.compile(
     r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
     r"|(?<!没)(?<!不)报错|异常"
@@ -270,7 +268,9 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
         vendors = {gpu.vendor.value for gpu in machine.gpus}
         rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
         step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
-    is_part = len(log.lines) <= PART and _FAILED.search(log.text) and not _WHOLE.search(log.text)
+    traceback = log.text.find("traceback (most recent call last)")
+    is_whole = traceback >= 0 and _ENDS.search(log.text, traceback)
+    is_part = len(log.lines) <= PART and _FAILED.search(log.text) and not is_whole
     if step is None and not seen and is_part:
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
