@@ -20,7 +20,7 @@ from assistant.catalog import load_catalog
 from assistant.catalog.identity import CardRow
 from assistant.catalog.tables import load_table
 from assistant.cli.commands import cli
-from assistant.diagnose import PlanRequest, as_remedy, load_rules, matches, read_log, remedies_for
+from assistant.diagnose import PlanRequest, load_rules, matches, read_log, remedies_for
 from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.i18n import Text, render, use_language
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -276,7 +276,7 @@ def _remedies(rule: Rule, names: dict[str, str]) -> dict[str, dict[tuple[str, ..
     for system, title in TITLES.items():
         machine = Machine(os=SYSTEMS[system].os, wsl=SYSTEMS[system].wsl)
         for remedy in remedies_for(rule, machine, names):
-            shown = as_remedy(remedy)
+            shown = remedy.shown
             lines = [line for one in remedy_blocks(shown, shell_of(machine.os)) for line in _commented(one)]
             if remedy.plan and (setup := _setup(remedy.plan)) not in lines:
                 lines.insert(0, setup)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,11 +73,11 @@ class Stage:
             text = text.replace(own, known)
         return done.returncode, text
 
-    def fails(self, command: str, more: str = "") -> Diagnosis:
+    def fails(self, command: str) -> Diagnosis:
         """Run a line that must fail, and diagnose what it printed."""
         code, text = self.run(command)
         assert code != 0, text
-        log = read_log(f"$ {command}\n{text}{more}")
+        log = read_log(f"$ {command}\n{text}")
         found = causes_for_log_python(find_causes_and_lines(log, HERE), log, HERE)
         assert found, text
         return found[0][0]
@@ -89,28 +88,8 @@ class Stage:
         assert code == 0, text
         return text
 
-    def mended(self, remedy: Remedy, proof: str = 'python -c "import torch"', index: str = "") -> None:
+    def mended(self, remedy: Remedy, proof: str) -> None:
         """Do what a remedy says, with our own index in the place of PyPI where it names none; see that it helped."""
         assert remedy.commands, remedy.text
-        asked = f"PIP_INDEX_URL={index or self.pypi.url} " + (f"UV_DEFAULT_INDEX={index} " if index else "")
-        for command in remedy.commands[:1]:
-            self.does(f"{asked}{command}")
+        self.does(f"PIP_INDEX_URL={self.pypi.url} {remedy.commands[0]}")
         self.does(proof)
-
-    def carried_out(self, remedy: Remedy, index: str = "") -> None:
-        """Do all that a remedy says, or install its plan, with `index` in the place of PyPI; a new environment is used.
-
-        The machine's own Pythons are where uv finds them.
-        """
-        assert remedy.commands or remedy.plan, remedy.text
-        asked = f"PIP_INDEX_URL={index or self.pypi.url} UV_DEFAULT_INDEX={index or self.pypi.url} "
-        if remedy.plan and not remedy.commands:
-            packages = " ".join(f'"{one}"' for one in remedy.plan.requirements)
-            self.does(f"{asked} uv pip install {packages}")
-        known = "|".join(map(re.escape, self.stands_for.values()))
-        other = re.compile(rf"(?!(?:{known})(?:\s|$)){re.escape(TORCH)}/\w+")  # one that nothing of ours stands for
-        for command in remedy.commands:
-            if command.startswith("uv venv"):
-                self.env.update(VIRTUAL_ENV=str(self.folder / ".venv"))
-                self.env["PATH"] = f"{self.folder / '.venv' / 'bin'}{os.pathsep}{self.env['PATH']}"
-            self.does(asked + other.sub(index or self.pypi.url, command))

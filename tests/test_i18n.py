@@ -16,7 +16,6 @@ from tables import each
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_detection, draw_planning
 from assistant.detect import detect
-from assistant.diagnose import as_remedy
 from assistant.diagnose.rules import load_rules
 from assistant.host.base import ReplayHost
 from assistant.i18n import (
@@ -214,7 +213,7 @@ def test_no_sentence_of_detection_and_plans_escapes() -> None:
 def test_no_sentence_of_a_diagnosis_escapes() -> None:
     """Every rule's words are known to the translators."""
     texts = {say(text) for rule in load_rules().rules for text in (rule.title, rule.cause)}
-    texts |= {render(as_remedy(each).text) for rule in load_rules().rules for each in rule.remedy}
+    texts |= {render(each.shown.text) for rule in load_rules().rules for each in rule.remedy}
     assert escaped(texts) == set()
 
 

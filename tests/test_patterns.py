@@ -35,7 +35,7 @@ NAMED = (
     "detect/common.py",
     "install/resolution.py",
     "privacy/rules.py",
-    "retold.toml",
+    "prose.toml",
     "rules/mps.toml",
 )  # once grew faster
 ONE_IN = 6  # of the others in the default run
@@ -105,11 +105,21 @@ def of_rules() -> Iterator[Used]:
         yield from (Used("localized_messages.toml", re.compile(text), "search") for text in rows)
     for name, words in tomllib.loads((folder / "symptoms.toml").read_text(encoding="utf-8"))["words"].items():
         yield Used(f"symptoms.toml:{name}", re.compile("|".join(words), re.ASCII), "finditer")
-    for row in tomllib.loads((folder / "retold.toml").read_text(encoding="utf-8"))["retold"]:
-        texts = (*row["all"], *row.get("none", ()))
-        yield from (Used(f"retold.toml:{row['key']}", re.compile(text, re.ASCII), "finditer") for text in texts)
-    for row in tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))["lacking"]:
-        yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
+    for row in tomllib.loads((folder / "prose.toml").read_text(encoding="utf-8"))["sign"]:
+        texts = (*row.get("near", ()), *row.get("without", ()))
+        yield from (Used(f"prose.toml:{row['key']}", re.compile(text, re.ASCII), "finditer") for text in texts)
+    programs = tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))
+    for row in programs["family"]:
+        yield from (
+            Used("programs.toml", re.compile("|".join(row[key])), "search") for key in ("names", "text") if key in row
+        )
+    for kind in ("own_runtime", "not_python"):
+        yield from (
+            Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("marks", "unless")
+        )
+    for hint in tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))["hint"]:
+        texts = (*hint.get("any", ()), *hint.get("all", ()))
+        yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
         yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())
 

@@ -67,7 +67,9 @@ def test_a_line_that_cmd_alone_runs_becomes_one_for_both() -> None:
     assert rewrite_for_both_shells('"C:\\a b\\python.exe" -c "print(\'x\')"') == (
         "powershell -c \"& 'C:\\a b\\python.exe' -c 'print(''x'')'\""
     )
-    assert rewrite_for_both_shells('python -m pip install "torch>=2"') == 'python -m pip install "torch>=2"'
+    unclosed = '"C:\\a b\\python.exe" -m pip install it\'s'
+    for line in ('python -m pip install "torch>=2"', unclosed):
+        assert rewrite_for_both_shells(line) == line
 
 
 def test_a_variable_is_set_as_the_shell_wants_it() -> None:

@@ -23,11 +23,19 @@ def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) ->
 
 
 def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield title, cause, remedies and what a program asks for of each diagnosis rule."""
-    for rule in tomllib.loads(file.read().decode())["rule"]:
+    """Yield title, cause, remedies and what a program asks for of each diagnosis rule, and the remedies they share."""
+    tables = tomllib.loads(file.read().decode())
+    yield from ((0, None, way["text"], []) for way in tables.get("remedy", {}).values())
+    for rule in tables.get("rule", ()):
         asks = [rule["asks"][key] for key in ("started", "asks", "unnamed")] if "asks" in rule else []
         general = filter(None, [rule.get("general")])
-        for text in (rule["title"], rule["cause"], *general, *asks, *(way["text"] for way in rule["remedy"])):
+        for text in (
+            rule["title"],
+            rule["cause"],
+            *general,
+            *asks,
+            *(way["text"] for way in rule["remedy"] if "text" in way),
+        ):
             yield 0, None, text, []
 
 

@@ -41,7 +41,9 @@ from assistant.session.answers import log_answer
 from assistant.session.diagnosis import (
     causes_for_log_python,
     explain_unknown,
+    facts_line,
     find_causes_and_lines,
+    log_origin,
     log_report,
     machine_of_log,
     places_in_log,
@@ -94,7 +96,8 @@ def diagnose(
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
-    its_machine = _machine_of_log(read, machine, replay)
+    here = None if machine or replay else detect(find_host(None)).machine
+    its_machine = machine_of_log(read, here) if here else _given_machine(machine, replay)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
@@ -102,16 +105,21 @@ def diagnose(
     if share := files["share"]:
         write_file(share, share_page(read, its_machine, causes))
     if as_json:
-        echo_json(log_answer(read, its_machine, diagnoses))
+        origin = "given" if here is None else log_origin(read, here)
+        echo_json(log_answer(read, its_machine, diagnoses, origin))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
+        draw_facts,
         draw_findings,
+        draw_question,
         draw_unknown,
     )
 
+    draw_facts(facts_line(read), elsewhere=here is not None and log_origin(read, here) == "other")
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
+        draw_question(None if diagnoses[0].sure else explain_unknown(read, its_machine).question)
     elif read.text.strip():
         draw_unknown(explain_unknown(read, its_machine))
     else:
@@ -122,15 +130,9 @@ def diagnose(
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
-def _machine_of_log(log: Log, machine: str | None, replay: str | None) -> Machine:
-    """Return the machine that a log comes from: that of the file `machine`, else the replayed one.
-
-    Without either it is what the log states, completed from this machine unless the log is of another.
-    """
-    if machine:
-        return from_json(read_text(machine), Machine, machine)
-    found = detect(find_host(replay)).machine
-    return found if replay else machine_of_log(log, found)
+def _given_machine(machine: str | None, replay: str | None) -> Machine:
+    """Return the machine that was given with a log, as JSON or as a recording."""
+    return from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
 
 
 def _answer_line(line: str) -> object:
@@ -138,7 +140,8 @@ def _answer_line(line: str) -> object:
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     causes = causes_for_log_python(find_causes_and_lines(read, case.machine), read, case.machine)
-    return log_answer(read, case.machine, (diagnosis for diagnosis, _line in causes))
+    origin = "unknown" if case.machine == Machine() else "given"
+    return log_answer(read, case.machine, (diagnosis for diagnosis, _line in causes), origin)
 
 
 @click.command()

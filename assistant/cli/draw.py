@@ -279,6 +279,16 @@ def draw_drifts(found: Iterable[Drift]) -> None:
         draw_line(f"  ≠ {drift.text}", "yellow")
 
 
+def draw_facts(facts: str, *, elsewhere: bool) -> None:
+    """Print what a log states of its computer, and that this is another one if it comes from `elsewhere`."""
+    if facts:
+        draw_line(_("Read in this log: {facts}", facts=facts))
+    if elsewhere:
+        draw_line(_("It comes from another computer; what follows is meant for that one."))
+    if facts or elsewhere:
+        console.print()
+
+
 def draw_diagnoses(
     found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None, system: str | None = None
 ) -> None:
@@ -288,7 +298,8 @@ def draw_diagnoses(
     """
     for diagnosis, line in islice(found, CAUSES):
         sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
-        console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
+        title = diagnosis.title if diagnosis.sure else _("It may be: {cause}", cause=diagnosis.title)
+        console.print(Text.assemble(sign, (render(title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
         if log and line is not None:
             for number, text in log.around(line, 2):
                 marked = number == log.lines[line][0]
@@ -302,14 +313,19 @@ def draw_diagnoses(
         console.print()
 
 
+def draw_question(question: Remedy | None) -> None:
+    """Print what to find out next; nothing for None."""
+    if question:
+        draw_remedy(question, "  ?", style="cyan")
+
+
 def draw_unknown(answer: Unexplained) -> None:
     """Print that the cause is not known, the symptoms, findings of the machine, a next step, and how to ask others."""
     draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_findings(answer.findings)
-    if answer.question:
-        draw_remedy(answer.question, "  ?", style="cyan")
+    draw_question(answer.question)
     draw_line(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste."))
 
 

@@ -1,4 +1,4 @@
-"""Works out which libraries torch's companions miss, and what ONNX Runtime, bitsandbytes and OpenMP say themselves."""
+"""Judges the packages that depend on torch's version: what they miss, were built for, and say of one another."""
 
 from __future__ import annotations
 
@@ -6,65 +6,57 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from packaging.specifiers import SpecifierSet
-
 from assistant.catalog import number
-from assistant.diagnose.context import (
+from assistant.catalog.companions import find_companion
+from assistant.diagnose.builds import (
+    LibraryFile,
+    Missing,
+    Pair,
+    missing_files,
+    missing_modules,
+    missing_programs,
+    missing_symbols,
+    package_built,
+    pairs,
+    parse_library,
+    removal_names,
+    source_of,
+)
+from assistant.diagnose.facts import (
     LogContext,
-    companion_row,
+    Requester,
+    package_of,
+    pip_install,
     pip_install_pair,
     torchcodec_install,
     versions_for_cuda,
 )
-from assistant.diagnose.extensions import (
-    build_causes,
-    module_causes,
-    musl_causes,
-    pair_causes,
-    symbol_causes,
-)
 from assistant.diagnose.log import Log
-from assistant.diagnose.missing import (
-    LibraryFile,
-    Missing,
-    Requester,
-    missing_files,
-    missing_modules,
-    missing_symbols,
-    parse_library,
-)
-from assistant.diagnose.rules import Cause
+from assistant.diagnose.rules import Cause, is_within, plain_table
 from assistant.model.machine import Machine, Vendor
 
+_TRIO = {"torchvision", "torchaudio"}
 _ORT = "onnxruntime-gpu"
 _USUAL = 12  # the CUDA that programs beside torch are built for, where a library serves several
-_LAST_FFMPEG = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
-_LOADER = (
-    "cannot open shared object"  # the bare words of Linux' loader, with which ONNX Runtime passes on what it lacks
-)
+_FIRST_EXTRAS = 12  # the CUDA since which onnxruntime-gpu brings libraries as extras
 
 
-# TorchCodec's are judged together, the others by their own words, or by rules of their own.
-_JUDGED_ELSEWHERE = {"torchcodec", "bitsandbytes", "qnn", "other"}
-
-
-_UNIX = re.compile(r"lib[^\n]{1,90}\.so[\d.]{0,12}")
-_NOT_INTEL = {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE}
-# Kinds of libraries whose absence is one cause, whoever asks for them.
-_KEYS = {
-    "tensorrt": "ort-tensorrt-libs",
-    "openvino": "ort-openvino-libs",
-    "nvjitlink": "nvjitlink-mismatch",
-    "rocm": "rocm-libs-not-on-path",
-    "oneapi": "oneapi-version-mismatch",
-}
-
-
-_KEYS_OF_DEPENDENCIES = {
-    "ort-cuda": "ort-cudnn-missing",
-    "tensorrt": "ort-tensorrt-libs",
-    "openvino": "ort-openvino-libs",
-}
+def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
+    """Yield the causes that a log's missing things and pairs of versions point to on a machine."""
+    context = LogContext(log, machine)
+    yield from _build_causes(context)
+    yield from _pair_causes(context)
+    yield from _symbol_causes(context)
+    yield from _module_causes(context)
+    lacks = [
+        _Lack(missing, parse_library(missing.thing), context.requester_at(missing.at, missing.requester))
+        for missing in (*missing_files(context.text), *missing_modules(context.text))
+        if missing.kind in {"file", "dependency"}
+    ]
+    for lack in lacks:
+        if key := _library_key(context, lack):
+            yield _library_cause(context, lack, key)
+    yield from _torchcodec_causes(context, lacks)
 
 
 class _Lack(NamedTuple):
@@ -75,177 +67,122 @@ class _Lack(NamedTuple):
     requester: Requester | None
 
 
-def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Yield the causes that a log's missing things and pairs of versions point to on a machine."""
-    context = LogContext(log, machine)
-    yield from build_causes(context)
-    yield from pair_causes(context)
-    yield from musl_causes(context)
-    yield from symbol_causes(context)
-    yield from module_causes(context)
-    yield from provider_causes(context)
-    for missing in (*missing_files(context.text), *_dependencies(context)):
-        file = parse_library(missing.thing)
-        yield from _library_causes(context, _Lack(missing, file, context.requester_at(missing.at, missing.requester)))
-    yield from _torchcodec_causes(context)
+_LOADER = "cannot open shared object"  # Linux' loader, whose bare words ONNX Runtime passes on
+_NO_INTEL = {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE}
 
 
-def _dependencies(context: LogContext) -> Iterator[Missing]:
-    """Yield the modules that do not load since a library of theirs is missing ("DLL load failed …")."""
-    return (missing for missing in missing_modules(context.text) if missing.kind == "dependency")
+def _library_key(context: LogContext, lack: _Lack) -> str:
+    """Return the cause of one missing library, by its kind and who asks for it; "" if it is judged elsewhere.
 
-
-def _library_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
-    """Yield the cause of one missing library, by its kind and who asks for it; nothing if it is judged elsewhere."""
-    row, requester = lack.file.row, lack.requester
-    kind = row.kind if row else ""
-    if kind in _JUDGED_ELSEWHERE or (
-        requester and requester.kind in {"torchcodec", "bitsandbytes", "directml", "ipex"}
-    ):
-        return
-    if kind == "ffmpeg":
-        key = "torchcodec-ffmpeg-missing" if requester and requester.kind == "torchvision" else "missing-system-library"
-        yield _library_cause(context, lack, key, system="ffmpeg")
-    elif lack.missing.kind == "dependency":
-        # A file of ONNX Runtime of whose own libraries one is missing: Windows does not say which.
-        if kind in _KEYS_OF_DEPENDENCIES:
-            yield _library_cause(context, lack, _KEYS_OF_DEPENDENCIES[kind], basis="library-part")
-    elif kind in {"torch", "torch-gpu"}:
-        yield from _torch_part_causes(context, lack)
-    elif kind in {"cuda", "cudnn", "torch-cuda"}:
-        yield from _cuda_causes(context, lack)
-    elif kind in _KEYS and not (kind == "oneapi" and {gpu.vendor for gpu in context.machine.gpus} & _NOT_INTEL):
-        yield _library_cause(context, lack, _KEYS[kind])
-    elif (
-        (row is None or kind == "system") and _UNIX.fullmatch(lack.missing.thing) and _LOADER in _line_of(context, lack)
-    ):
-        packages = {
-            "arch_package" if name == "arch" else name: package
-            for name, package in (row.packages if row else {}).items()
-        }
-        yield _library_cause(context, lack, "missing-system-library", **packages)
-
-
-def _line_of(context: LogContext, lack: _Lack) -> str:
-    """Return the line of the text that shows a missing library."""
-    return context.text[slice(*context.line_span(lack.missing.at))]
-
-
-def _torch_part_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
-    """Yield a cause for a missing part of PyTorch if its requester was made for another build or release of it."""
-    if (
-        lack.file.row
-        and lack.file.row.kind == "torch-gpu"
-        and (not lack.requester or lack.requester.kind == "torchvision")
-    ):
-        yield _library_cause(context, lack, "torch-torchvision-mismatch")
-    elif lack.requester and lack.requester.kind == "extension":
-        yield _library_cause(context, lack, "torch-abi-mismatch", package=lack.requester.package)
-
-
-def _cuda_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
-    """Yield the cause of a missing library of CUDA, by who asks for it; nothing if TensorFlow or the like went on."""
-    requester = lack.requester.kind if lack.requester else ""
-    line = _line_of(context, lack)
-    is_own_message = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
-    if requester == "torchvision":
-        yield _library_cause(context, lack, "torch-torchvision-mismatch")
-    elif requester == "torch" or (lack.file.row and lack.file.row.kind == "torch-cuda"):
-        yield _library_cause(context, lack, "cuda-wheel-dependency-missing", **_cuda_wheel_names(context, lack))
-    elif requester == "extension":
-        yield _library_cause(
-            context, lack, "torch-abi-mismatch", package=lack.requester.package if lack.requester else ""
-        )
-    elif requester == "cuda-user" or (requester != "onnxruntime" and is_own_message):
-        if context.went_on(lack.missing.at):
-            return  # TensorFlow looks for CUDA wherever it runs
-        package = lack.requester.package if lack.requester and requester != "cuda-user" else ""
-        names = {**_cuda_wheel_names(context, lack), **({"package": package} if package else {})}
-        yield _library_cause(context, lack, "cuda-libs-other-major", **names)
-    elif lack.requester or "onnx" in context.text or not context.frames_above(lack.missing.at):
-        yield from _onnxruntime_causes(context, lack)
-    else:  # the frames are another program's
-        yield _library_cause(context, lack, "cuda-libs-other-major", **_cuda_wheel_names(context, lack))
-
-
-def _onnxruntime_causes(context: LogContext, lack: _Lack) -> Iterator[Cause]:
-    """Yield the cause of a library of CUDA that ONNX Runtime misses, or a program without a name."""
-    row = lack.file.row
-    majors = frozenset(row.cuda_majors(lack.file.major) if row else ())
-    if row and row.kind == "cudnn":
-        key = "ort-cudnn-missing"
-    elif context.cuda and majors:
-        key = "ort-cuda-libs-not-on-path" if context.cuda & majors else "ort-cuda-version-mismatch"
-    else:  # the first library that is looked for, and thus the one that another CUDA lacks
-        key = "ort-cuda-version-mismatch" if lack.file.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
-    basis = "library" if lack.requester else "library-part"
-    yield _library_cause(
-        context,
-        lack,
-        key,
-        basis=basis,
-        **_onnxruntime_requirements(context, max(majors & {11, 12, 13}, default=None)),
-        **_cuda_wheel_names(context, lack),
+    Most stand in the table of verdicts. TensorFlow and the like look for CUDA wherever they run, and go on without it.
+    """
+    requester, thing, at = lack.requester.kind if lack.requester else "", lack.missing.thing, lack.missing.at
+    kind = f"{lack.file.kind}-dependency" if lack.missing.kind == "dependency" else lack.file.kind
+    line = context.text[slice(*context.line_span(at))]
+    key = next(
+        (
+            str(row["cause"])
+            for row in plain_table("libraries.toml")["verdicts"]
+            if kind in row.get("kinds", [kind]) and requester in row.get("requesters", [requester])
+        ),
+        "",
     )
+    torch_major = int(context.torch_cuda.partition(".")[0] or 0)
+    if key == "cuda-wheel-dependency-missing" and lack.file.kind == "cuda" and torch_major:
+        key = key if torch_major in lack.file.cuda_majors else "cuda-libs-other-major"
+    if key == "by-message":
+        key = _cuda_key(context, lack, requester, line)
+    elif key == "missing-system-library" and kind != "ffmpeg" and not (thing.startswith("lib") and _LOADER in line):
+        return ""
+    is_no_trouble = key == "cuda-libs-other-major" and context.went_on(at)
+    is_nobodys = key == "oneapi-version-mismatch" and {gpu.vendor for gpu in context.machine.gpus} & _NO_INTEL
+    return "" if is_no_trouble or is_nobodys else key
 
 
-def _onnxruntime_requirements(context: LogContext, major_asked: int | None) -> dict[str, str]:
+def _cuda_key(context: LogContext, lack: _Lack, requester: str, line: str) -> str:
+    """Return the cause of a missing library of CUDA that no package of torch's asks for; `line` is the message's.
+
+    Without a name it is ONNX Runtime that asks, unless frames of another program stand above.
+    """
+    is_own_message = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
+    is_others = not requester and "onnx" not in context.text and context.frames_above(lack.missing.at)
+    if requester != "onnxruntime" and (is_own_message or is_others):
+        return "cuda-libs-other-major"
+    if lack.file.kind == "cudnn":
+        return "ort-cudnn-missing"
+    majors = {*lack.file.cuda_majors}
+    if context.cuda and majors:
+        return "ort-cuda-libs-not-on-path" if context.cuda & majors else "ort-cuda-version-mismatch"
+    # The first library that is looked for, and thus the one that another CUDA lacks.
+    return "ort-cuda-version-mismatch" if lack.file.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
+
+
+def _library_cause(context: LogContext, lack: _Lack, key: str) -> Cause:
+    """Return a cause at the line of a missing library, with the names that any rule of libraries may need."""
+    file, missing = lack.file, lack.missing
+    is_ort = key.startswith("ort-cu")
+    names = {
+        "library": context.as_spelt(missing.at, missing.thing),
+        "owner": file.row.get("owner", ""),
+        "package": lack.requester.package if lack.requester and key == "torch-abi-mismatch" else "",
+        "install": pip_install_pair(context.torch) if key == "torch-torchvision-mismatch" else "",
+        "system": "ffmpeg" if file.kind == "ffmpeg" else "",
+        **{
+            f"{name}_package" if name == "arch" else name: value for name, value in file.row.get("packages", {}).items()
+        },
+        **_cuda_wheel_names(context, lack),
+        **(_onnxruntime_names(context, file) if is_ort and missing.kind == "file" else {}),
+    }
+    is_vague = missing.kind == "dependency" or (is_ort and lack.requester is None)
+    return context.cause(key, missing.at, names, "library-part" if is_vague else "library")
+
+
+def _onnxruntime_names(context: LogContext, file: LibraryFile) -> dict[str, str]:
     """Return the requirements of ONNX Runtime with its libraries as placeholders, without those that are unknown.
 
     `same` is for the CUDA that is asked for, `fitting` for the one present, `either` for the usual one if none is.
     """
-    major_present = max(context.cuda, default=None)
-    names = {} if major_present else {"either": f"{_ORT}[cuda,cudnn]{versions_for_cuda(companion_row(_ORT), _USUAL)}"}
-    for name, major in (("same", major_asked), ("fitting", major_present)):
-        versions = versions_for_cuda(companion_row(_ORT), major) if major else ""
-        extras = "[cuda,cudnn]" if major and major > 11 else ""  # noqa: PLR2004 - releases for CUDA 11 have no extras
-        if versions:
-            names[name] = f"{_ORT}{extras}{versions}"
+    asked, present = max({*file.cuda_majors} & {11, 12, 13}, default=0), max(context.cuda, default=0)
+    names = {}
+    for name, major in (("same", asked), ("fitting", present), ("either", 0 if present else _USUAL)):
+        if versions := versions_for_cuda(find_companion(_ORT), major) if major else "":
+            names[name] = f"{_ORT}{'[cuda,cudnn]' if major >= _FIRST_EXTRAS else ''}{versions}"
     return names
 
 
 _CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
 
 
-def _is_needed_by_torch(context: LogContext, major: int) -> bool:
-    """Return whether torch needs cuDNN 9 from the distribution in which pip would put cuDNN 8."""
-    if re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", context.text):
-        return True
-    is_of_torch = context.torch_cuda.partition(".")[0] == str(major)
-    return is_of_torch and context.machine.os == "linux" and number(context.torch) >= _CUDNN_9_SINCE
-
-
-_CUBLAS = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12", 13: "nvidia-cublas"}  # which cuDNN and programs load too
-
-
 def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     """Return the wheel that brings a missing library of CUDA, as placeholders; {} for a library that the table lacks.
 
-    `wheel` is its requirement, `distribution` its name, `major` its CUDA, `wheels` the words for pip, `folder` where it
-    puts the library, and `complete` the command that brings torch's own libraries; those without a value are left out
-    or "".
+    `wheel` is its requirement, `distribution` its name, `major` its CUDA, `wheels` the words for pip, and `complete`
+    the command that brings torch's own libraries. There is none of a cuDNN 8 that would replace the cuDNN 9 of torch.
     """
     row, version = lack.file.row, lack.file.major
-    if row is None:
-        return {}
-    torch_majors = {int(cuda.partition(".")[0])} if (cuda := context.torch_cuda) else set()
-    majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(torch_majors)
-    for_torch = torch_majors & set(majors) if lack.requester and lack.requester.kind == "torch" else set()
-    major = max(for_torch or ({_USUAL} & set(majors)) or majors, default=0)
+    torch_majors = {*number(context.torch_cuda)[:1]}
+    majors = torch_majors if lack.file.kind == "torch-cuda" else {*lack.file.cuda_majors}
+    of_torch = torch_majors & majors if lack.requester and lack.requester.kind == "torch" else set()
+    major = max(of_torch or ({_USUAL} & majors) or majors, default=0)
     index = f" --index-url https://download.pytorch.org/whl/{context.build}" if context.build else ""
-    names = {"complete": f'python -m pip install "torch=={context.torch}"{index}' if context.torch else ""}
-    if str(major) in row.wheels and not (
-        row.kind == "cudnn" and version == _CUDNN_BEFORE and _is_needed_by_torch(context, major)
-    ):
-        distribution = row.wheels[str(major)]
-        pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
-        names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
-        cublas = f" {_CUBLAS[major]}" if row.kind == "cudnn" or lack.file.stem == "cudart" else ""
-        names["wheels"] = f'"{distribution}{pinned}"{cublas}'
-    return {**names, "folder": row.folders.get(str(major), "")}
+    names = {"complete": f'python -m pip install "torch=={context.torch}"{index}' if context.torch and row else ""}
+    distribution, is_cudnn = row.get("wheels", {}).get(str(major), ""), lack.file.kind == "cudnn"
+    has_cudnn_9 = re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", context.text) or (
+        major in torch_majors and context.machine.os == "linux" and number(context.torch) >= _CUDNN_9_SINCE
+    )
+    if distribution and not (is_cudnn and version == _CUDNN_BEFORE and has_cudnn_9):
+        wheel = f"{distribution}=={version}.*" if is_cudnn and version else distribution
+        wheels_of_cublas = parse_library("cublas.dll").row["wheels"]  # which cuDNN and programs load too
+        cublas = f" {wheels_of_cublas[str(major)]}" if is_cudnn or lack.file.stem == "cudart" else ""
+        names |= {"wheel": wheel, "distribution": distribution, "major": str(major), "wheels": f'"{wheel}"{cublas}'}
+    return names
 
 
-def _torchcodec_causes(context: LogContext) -> Iterator[Cause]:
+_FFMPEG_FOUND = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
+_FFMPEG_TAKEN = re.compile(r"versions \d[\d, and]{1,20}\b([4-9])\b")  # versions 4, 5, 6, 7, and 8.
+
+
+def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Cause]:
     """Yield causes why TorchCodec does not load: FFmpeg is missing, or it was made for another torch; nothing else.
 
     If the text does not tell which of both it is, both are yielded, the likelier one first.
@@ -253,172 +190,238 @@ def _torchcodec_causes(context: LogContext) -> Iterator[Cause]:
     if not any(word in context.text for word in ("torchcodec", "torio", "torchaudio")):
         return
     if any("torchcodec" in symbol.requester for symbol in missing_symbols(context.text)):
-        return  # a core that lacks a symbol has found its FFmpeg: `symbol_causes`
-    lacks = [
-        _Lack(missing, parse_library(missing.thing), context.requester_at(missing.at, missing.requester))
-        for missing in (*missing_files(context.text), *_dependencies(context))
-    ]
-    of_torchcodec = [
-        lack
+        return  # a core that lacks a symbol has found its FFmpeg: `_symbol_causes`
+    lack_of = {
+        lack.file.kind: lack
         for lack in lacks
         if "torchcodec" in lack.missing.thing or (lack.requester and lack.requester.kind == "torchcodec")
-    ]
-    lack_of_kind = {lack.file.row.kind: lack for lack in of_torchcodec if lack.file.row}
-    name_at = context.text.find("torchcodec")
-    message_at = context.text.find("could not load libtorchcodec")
-    versions = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
-    names = {"library": "libtorchcodec", **{name: value for name, value in versions.items() if value}}
-    unrelated = next((lack for kind, lack in lack_of_kind.items() if kind not in {"ffmpeg", "torchcodec"}), None)
-    if unrelated:
-        yield context.cause(
-            "torchcodec-torch-mismatch",
-            unrelated.missing.at,
-            {**names, "library": context.as_spelt(unrelated.missing.at, unrelated.missing.thing)},
-        )
-    elif "ffmpeg" in lack_of_kind and not _is_unpaired(context):
-        yield context.cause(
-            "torchcodec-ffmpeg-missing",
-            lack_of_kind["ffmpeg"].missing.at,
-            {**names, "library": lack_of_kind["ffmpeg"].missing.thing},
-        )
-    elif ("torchcodec" in lack_of_kind or message_at >= 0) and not context.only_warned(max(message_at, name_at, 0)):
-        shown_at = lack_of_kind["torchcodec"].missing.at if "torchcodec" in lack_of_kind else message_at
-        has_ffmpeg, is_unpaired = _LAST_FFMPEG.search(context.text), _is_unpaired(context)
-        keys = ("torchcodec-torch-mismatch", "torchcodec-ffmpeg-missing")
-        for key, basis in zip(
-            keys if has_ffmpeg or is_unpaired else keys[::-1], ("library-part", "library-else"), strict=True
-        ):
-            yield context.cause(key, max(shown_at, name_at, 0), names, basis)
-
-
-def _is_unpaired(context: LogContext) -> bool:
-    """Return whether a log's TorchCodec is for another release or build of torch; False if one of them is unknown.
-
-    Of a torch that is newer than the table nothing is known.
-    """
-    version, torch = context.versions.get("torchcodec", ""), context.torch
-    row = companion_row("torchcodec")
-    if not version or not torch or row is None:
-        return False
-    public, _plus, build = version.partition("+")
-    fitting_ranges = [version_range for version_range in row.ranges if version_range.goes_with(torch.partition("+")[0])]
-    is_in_range = any(
-        SpecifierSet(version_range.versions).contains(public, prereleases=True) for version_range in fitting_ranges
-    )
-    return (bool(fitting_ranges) and not is_in_range) or bool(build and context.build and build != context.build)
-
-
-def _library_cause(context: LogContext, lack: _Lack, key: str, basis: str = "library", **names: str) -> Cause:
-    """Return a cause at the line of a missing library, with the names that any rule of libraries may need."""
-    owner = lack.file.row.owner if lack.file.row else ""
-    install = pip_install_pair(context.torch) if key == "torch-torchvision-mismatch" else ""
-    filled = {name: value for name, value in {"owner": owner, "install": install, **names}.items() if value}
-    filled["library"] = context.as_spelt(lack.missing.at, lack.missing.thing)
-    return context.cause(key, lack.missing.at, filled, basis)
-
-
-# Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest MSVC runtime.
-_REQUIRES = re.compile(r"requires? cudnn (\d{1,2})\.\* and cuda (\d\d)|require cuda (\d\d)\.")
-# Please install TensorRT libraries as mentioned in the GPU requirements page
-_TENSORRT = re.compile(
-    r"please install tensorrt librar|(?:tensorrt|\btrt\b)[^\n]{0,60}(?:librar\w{1,3}"
-    r"|provider)[^\n]{0,40}(?:not found|missing|could not|cannot)"
-    r"|failed to create tensorrtexecutionprovider"
-)
-# QNN SetupBackend failed qnn_backend_manager.cc:56 … Unable to load backend, error: load library failed
-# Specified provider 'QNNExecutionProvider' is not in available provider names.
-# >>> 'QNNExecutionProvider' in onnxruntime.get_available_providers()
-# False
-_QNN = re.compile(
-    r"qnn setupbackend failed|qnn[^\n]{0,120}(?:unable to load backend|failed to (?:load|create"
-    r"|initialize)|not supported in this build|error 126)"
-    r"|qnnexecutionprovider['\"]?[^\n]{0,60}(?:not in|not available|isn't|not (?:found|listed|supported)"
-    r"|不在|没有|不可用)"
-    r"|qnnexecutionprovider['\"]? in [^\n]{0,60}\n[^\n]{0,8}false|(?:no|without|missing|找不到"
-    r"|没有) qnn ?executionprovider|(?:没有|找不到|缺少)[^\n]{0,6}qnn"
-    r"|(?:libqnn|qnnhtp)\w{0,20}\.(?:dll|so)[^\n]{0,60}(?:not found|missing|cannot|could not|找不到)"
-)
-# [E:onnxruntime:, coreml] Error compiling model: Failed to build the model execution plan …, CoreMLExecutionProvider
-# Non-zero status code returned while running CoreML_182…_0 node. … Unable to compute the prediction using …
-_COREML = re.compile(
-    r"coreml[^\n]{0,200}(?:error compiling model|failed to build the model|error in building plan"
-    r"|unable to compute the prediction|error executing model|compiler error|failed to (?:compile"
-    r"|load) model)"
-    r"|(?:error compiling model|failed to build the model execution plan|error in building plan"
-    r"|unable to compute the prediction)[^\n]{0,200}(?:coreml|$)"
-    r"|non-zero status code returned while running coreml|coreml[^\n]{0,20}(?:报错|失败|出错)"
-)
-_COREML_ORT = re.compile(r"onnx|\bort\b|coremlexecutionprovider")
-# Could not find the bitsandbytes CUDA binary at WindowsPath('…/libbitsandbytes_cuda128.dll')
-# The installed version of bitsandbytes was compiled without GPU support.
-# CUDA Setup failed despite GPU being available.   Library not found: …/libbitsandbytes_rocm71.so
-_BNB = re.compile(
-    r"could not find the bitsandbytes (?:cuda |rocm |\w{2,6} )?binary|configured (?:cuda"
-    r"|rocm) binary not found|compiled without gpu support|cuda setup failed despite gpu"
-    r"|(?:required library version )?not found:? [^\n]{0,300}libbitsandbytes_\w{3,20}"
-    r"|libbitsandbytes_\w{3,40}\.(?:so|dll)[^\n]{0,60}(?:not found|cannot open|no such|missing|找不到"
-    r"|undefined symbol)"
-    r"|(?:找不到|缺少|没有)[^\n]{0,200}libbitsandbytes_\w{3,20}|bitsandbytes[^\n]{0,80}(?:no (?:cuda|gpu"
-    r"|rocm) (?:binary|support)|not compiled with (?:cuda|gpu))"
-    r"|error named symbol not found at line"
-    r"|bitsandbytes[^\n]{0,40}(?:找不到|没有|不支持)[^\n]{0,20}(?:cuda|gpu|rocm|二进制|库)"
-)
-# OMP: Error #15: Initializing libomp.dylib, but found libiomp5.dylib already initialized.
-# frame #0: 0x00000001015e5828 libomp.dylib`void __kmp_suspend_64<false, true>(…)     (a crash inside it)
-_OPENMP = re.compile(
-    r"omp:? error #?15\b|error #15: initializing|(?:libi?omp\w{0,4}|libiomp5md|libgomp)[^\n]{0,20}(?:\.dll"
-    r"|\.dylib|\.so)?[^\n]{0,20} already initialized|kmp_duplicate_lib_ok"
-    r"|lib(?:i?omp|gomp)[\w.]{0,12}`[^\n]{0,20}__kmp_\w"
-)
-_FILES = re.compile(r"\b(lib(?:i?omp|gomp)\w{0,10}\.(?:dll|dylib|so[.\d]{0,4}))")
-
-
-def provider_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes that ONNX Runtime, bitsandbytes and OpenMP name in their own messages."""
-    names_a_library = "cannot open shared object" in context.text or "which is missing" in context.text
-    if (match := _REQUIRES.search(context.text)) and not names_a_library:
-        yield _requirement_cause(context, match)
-    if (match := _TENSORRT.search(context.text)) and "onnxruntime" in context.text:
-        yield context.cause("ort-tensorrt-libs", match.start(), {"library": "TensorRT"}, "library-part")
-    if match := _QNN.search(context.text):
-        yield context.cause("ort-qnn-unavailable", match.start())
-    if (match := _COREML.search(context.text)) and _COREML_ORT.search(context.text):
-        yield context.cause("ort-coreml-failed", match.start())
-    yield from _bitsandbytes_causes(context)
-    if match := _OPENMP.search(context.text):
-        files = dict.fromkeys(_FILES.findall(context.text))
-        yield context.cause("openmp-twice", match.start(), {"library": ", ".join(files) or "OpenMP"})
-
-
-def _requirement_cause(context: LogContext, match: re.Match[str]) -> Cause:
-    """Return the cause of ONNX Runtime's "Require cuDNN … and CUDA …": another CUDA is present, or cuDNN is missing."""
-    major_asked = int(match[2] or match[3])
-    names = {}
-    for name, major in (("same", major_asked), ("fitting", max(context.cuda, default=0))):
-        if versions := versions_for_cuda(companion_row("onnxruntime-gpu"), major):
-            names[name] = f"onnxruntime-gpu{'[cuda,cudnn]' if major > 11 else ''}{versions}"  # noqa: PLR2004 - before 12 without extras
-    is_present = bool(context.cuda) and major_asked in context.cuda
-    return context.cause(
-        "ort-cudnn-missing" if is_present else "ort-cuda-version-mismatch",
-        match.start(),
-        {"library": "cuDNN", **names},
-        "library-part",
-    )
-
-
-def _bitsandbytes_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes if bitsandbytes lacks a binary for its GPU: that, and a CPU build of torch if there is one.
-
-    Nothing is yielded if the program went on without it.
-    """
-    message = _BNB.search(context.text)
-    at = (
-        message.start()
-        if message
-        else next((symbol.at for symbol in missing_symbols(context.text) if "libbitsandbytes" in symbol.requester), -1)
-    )
-    if at < 0 or "bitsandbytes" not in context.text or context.went_on(at):
+    }
+    core, ffmpeg = (lack_of.pop(kind, None) for kind in ("torchcodec", "ffmpeg"))
+    other = next((lack for kind, lack in lack_of.items() if kind), None)
+    names = {"package": "torchcodec", "install": torchcodec_install(context), "torch": context.torch}
+    keys = ("torchcodec-ffmpeg-missing", "torchcodec-torch-mismatch")
+    at = core.missing.at if core else context.text.find("could not load libtorchcodec")
+    if context.only_warned(max(at, context.text.find("torchcodec"), 0), "torchcodec|audiodecoder|ffmpeg|libav"):
         return
-    if context.build == "cpu":
-        yield context.cause("torch-cpu-build-installed", at)
-    yield context.cause("bitsandbytes-no-binary", at, {}, "library-part" if context.build == "cpu" else "library")
+    if lack := other or ffmpeg:
+        library = context.as_spelt(lack.missing.at, lack.missing.thing)
+        yield context.cause(keys[bool(other)], lack.missing.at, {**names, "library": library})
+    elif at >= 0 and not context.went_on(at):
+        ffmpeg_found, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
+        is_taken = ffmpeg_found is not None and ffmpeg_found[1] <= (taken[1] if taken else "8")
+        likelier_first = keys[::-1] if is_taken else keys
+        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
+            yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
+
+
+def _symbol_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of undefined symbols: whose file was made for which other library.
+
+    Nothing is yielded for those that have rules of their own, such as DirectML's and bitsandbytes'.
+    """
+    for symbol in missing_symbols(context.text):
+        kinds = (row["kind"] for row in plain_table("libraries.toml")["symbol"] if re.match(row["names"], symbol.thing))
+        kind, requester = next(kinds, ""), context.requester_at(symbol.at, symbol.requester)
+        by = requester.kind if requester and (symbol.requester or kind) else ""
+        # Of a library that torch loads for a companion, the message names neither: the frames above it do.
+        frames = map(package_of, reversed(context.frames_above(symbol.at))) if symbol.thing == "procedure" else ()
+        loader = next((name for name in frames if name != "torch"), "")
+        package = context.package_at(symbol.at, symbol.requester)
+        package = package or (loader if loader in _TRIO or find_companion(loader) else "")
+        by = "torchvision" if package in _TRIO else "torch" if package == "torch" else by
+        extension = package if find_companion(package) or (kind == "torch" and symbol.requester) else ""
+        if kind == "nvjitlink":
+            yield context.cause("nvjitlink-mismatch", symbol.at, {"library": "libnvJitLink"})
+        elif kind == "oneapi" or by in {"ipex", "directml"} or (by == "onnxruntime" and kind != "torch"):
+            continue  # their own rules; ONNX Runtime may be there, but it asks for no symbol of PyTorch
+        elif by == "torchvision":
+            yield context.cause("torch-torchvision-mismatch", symbol.at, {"install": pip_install_pair(context.torch)})
+        elif "torchcodec" in {by, package}:
+            names = {"library": symbol.thing, "install": torchcodec_install(context)}
+            yield context.cause("torchcodec-torch-mismatch", symbol.at, names)
+        elif by == "bitsandbytes":
+            if not context.went_on(symbol.at):
+                yield context.cause("bitsandbytes-no-binary", symbol.at)
+        elif extension or by == "extension" or (symbol.thing != "procedure" and "torch" in {kind, by}):
+            yield _abi_cause(
+                context, symbol.at, extension or (requester.package if requester and by == "extension" else "")
+            )
+
+
+def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
+    """Return the cause that a package ("" if unknown) was compiled for another torch, at the line of a position."""
+    package, row = "" if package == "torch" else package, find_companion(package)
+    install = pip_install(package, context.torch) if row and not row.only_source else ""
+    names = {"package": package, "install": install, "torch": context.torch.partition("+")[0]}
+    return context.cause("torch-abi-mismatch", at, names)
+
+
+# The compiled part of a package: mmcv._ext, detectron2._C, flash_attn_2_cuda, sageattention._fused
+_COMPILED = re.compile(
+    r"[\w.]{1,60}\.(?:_c\w{0,6}|_ext\w{0,20}|_fused|_kernels?\w{0,20}|_\w{2,30}_cuda|\w{2,30}_cuda"
+    r"|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
+)
+_PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
+
+
+def _module_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of modules, names and arguments that are missing; nothing for what a program goes on without."""
+    for missing in missing_modules(context.text):
+        module, _colon, name = missing.thing.partition(":")
+        module = module or "".join(context.frames_above(missing.at)[-1:])
+        package, is_compiled = package_of(module), bool(_COMPILED.fullmatch(module))
+        if missing.kind == "dependency":
+            if is_compiled and find_companion(package):
+                yield _abi_cause(context, missing.at, package)
+        elif context.went_on(missing.at):
+            continue
+        elif package == "triton":
+            key = "triton-missing" if missing.thing == "triton" else "triton-version-mismatch"
+            yield context.cause(key, missing.at, triton_names(context))
+        elif (
+            _PRIVATE.fullmatch(name)
+            if name
+            else is_compiled and (not module.endswith(".ops") or find_companion(package))
+        ):
+            package = package.removesuffix("-module")
+            rebuilt = source_of(package) if source_of(package) != package else ""
+            names = {"package": package, "library": module, "rebuilt": rebuilt}
+            if package != "onnxruntime":
+                yield context.cause("ext-not-built", missing.at, names)
+        elif name or "." in module or missing.kind == "argument":
+            yield from _missing_name_causes(context, missing.at, package, name)
+
+
+def _missing_name_causes(context: LogContext, at: int, package: str, name: str) -> Iterator[Cause]:
+    """Yield the cause of a name that a package lacks, or of a part of it ("" as name): it is of another release.
+
+    A name that torch lacks shows that its release is too new or too old for who asks. A name that no table lists is
+    told if an installed package asks for it, as a program's own line may be wrong; in an import, torch's parts differ.
+    """
+    line = context.text[slice(*context.line_span(at))]
+    gone = removal_names(context, package, name)
+    missing = context.as_spelt(at, name)
+    if package == "torch" and name:
+        frame = "".join(context.frames_above(at)[-1:])
+        asks = "" if frame == "torch" else package_of(frame)
+        rows = plain_table("wheels.toml")["new"]
+        first = next((row["since"] for row in rows if re.fullmatch(row["name"], name)), "")
+        least = "" if gone or (context.torch and first and number(context.torch) >= number(first)) else first
+        names = {"missing": missing, "package": asks or gone.get("newer", ""), "before": gone.get("since", "")}
+        if gone or least or (asks and "cannot import name" not in line):
+            yield context.cause("torch-name-missing", at, {**names, "least": least})
+    elif (
+        (find_companion(package) or package in plain_table("libraries.toml")["generations"])
+        and package not in {"numpy", "onnxruntime", "torch-directml"}
+        and (package != "torchaudio" or gone)
+        and (not name or (package != "torchvision" and "partially initialized module" not in line))
+    ):
+        present = context.machine.packages.get(package, "")
+        names = {"package": package, "present": present, **gone, "missing": missing if gone else ""}
+        yield context.cause("companion-version-mismatch", at, names)
+
+
+# Cannot open include file: 'Python.h'      …\python_embeded\…      tcc: error: library 'python312' not found
+_PORTABLE = re.compile(r"python\.h\b|python_embed|library 'python3\d|python3\d{1,2}\.lib")
+
+
+def triton_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders of the Triton that goes with torch.
+
+    They are `install`, or `unpaired` if no command is known, `torch`, and `headers` for a portable Python.
+    """
+    name = {"windows": "triton-windows", "linux": "triton"}.get(context.machine.os or "", "")
+    torch = context.torch.partition("+")[0]
+    install = pip_install(name, torch)
+    is_portable = context.machine.os == "windows" and _PORTABLE.search(context.text)
+    names = {"install": install, "torch": torch, "unpaired": "" if install else "triton-windows"}
+    names |= {"headers": "include, libs"} if is_portable else {}
+    return {name: value for name, value in names.items() if value}
+
+
+def _pair_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of pairs of versions that a program or an installer prints, but for those that fit after all."""
+    found = pairs(context.text)
+    built = [pair for pair in found if pair.requester == "built"]
+    if built and "xformers" in context.text:
+        yield from _xformers_causes(context, next((pair for pair in built if pair.subject == "pytorch"), built[0]))
+    for pair in found:
+        requester, subject = pair.requester.replace("_", "-"), pair.subject
+        has_own_rules = requester in {"built", "build", "torch-directml", "ipex", "intel-extension-for-pytorch"}
+        if has_own_rules or (pair.wanted and is_within(pair.present, pair.wanted)):
+            continue
+        names = {"package": requester, "library": subject, "wanted": pair.wanted, "present": pair.present}
+        if subject == "torch" and requester in _TRIO:
+            yield context.cause("torch-torchvision-mismatch", pair.at, {"install": pip_install_pair(pair.present)})
+        elif subject in {"torch", *_TRIO}:
+            fits = subject == "torch" and find_companion(requester)
+            install = pip_install(requester, pair.present or context.torch) if fits else ""
+            yield context.cause("companion-pins-torch", pair.at, {**names, "install": install})
+        elif (find_companion(subject) or find_companion(requester)) and (
+            # After an installation that ended well, pip merely warns of what is no companion.
+            "successfully installed" not in context.text or (find_companion(subject) and find_companion(requester))
+        ):
+            names = {**names, "package": subject, "requirement": f"{subject}{pair.wanted}"}
+            yield context.cause("companion-version-mismatch", pair.at, names)
+
+
+def _xformers_causes(context: LogContext, pair: Pair) -> Iterator[Cause]:
+    """Yield the causes of xFormers' message about what it was built for; nothing if the program went on without it.
+
+    They are that it was built for another torch, and first that torch is a CPU build, if it is one.
+    """
+    if context.went_on(pair.at) and "no operator found for" not in context.text:  # xFormers' own words for it
+        return
+    present = pair.present if pair.subject == "pytorch" else context.torch
+    is_cpu = present.endswith("+cpu")
+    if is_cpu:
+        yield context.cause("torch-cpu-build-installed", pair.at)
+    names = {"wanted": pair.wanted, "present": present, "install": pip_install("xformers", present)}
+    yield context.cause("xformers-built-for-other-torch", pair.at, names, "library-part" if is_cpu else "library")
+
+
+# Words of installers and build backends: a message among them is of the build, not of the program.
+_BUILDS = re.compile(
+    r"metadata-generation-failed|getting requirements to build|get_requires_for_build|preparing metadata"
+    r"|prepare_metadata_for_build|build_meta|build backend"
+    r"|build_editable|build_wheel|egg_info|failed to build|building wheel for|failed building wheel"
+    r"|build[ -]isolation|build dependenc|depends on `torch`|bdist_wheel"
+    r"|building '[\w.]{1,80}' extension|cpp_extension|build_ext|setup\.py|op.?builder|cuda op\b"
+    r"|was requested, but|error: command '|编译|构建"
+)
+_IN_BUILDS = {"torch", "packaging", "wheel", "psutil", "ninja", "numpy", "torch-version"}  # what build scripts import
+_TRITON = re.compile(r"triton|inductor|torch\.compile|torchdynamo|_dynamo|sageattention|sageattn")
+_BY_TRITON = re.compile(r"inductor|torch\.compile|\btcc\b")  # TinyCC comes with Triton for Windows alone
+_LAUNCHER = re.compile(r"cuda_utils|failed to find c compiler|python\.h|-l(?:cuda|python3?)")
+
+
+def _build_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the causes of what a build, or a compiler called by a running program, says it lacks."""
+    is_build = bool(_BUILDS.search(context.text))
+    names = {"torch": context.torch, "cuda": context.torch_cuda, **package_built(context)}
+    for missing in missing_modules(context.text) if is_build else ():
+        if missing.kind == "module" and missing.thing in _IN_BUILDS:
+            yield context.cause("ext-build-without-torch", missing.at, names)
+    for program in missing_programs(context.text):
+        if key := _program_key(context, program, is_build=is_build):
+            tool_names = triton_names(context) if key == "triton-no-compiler" else {"library": "FFmpeg", **names}
+            basis = "library-part" if program.thing == "ffmpeg" else "library"
+            yield context.cause(key, program.at, tool_names, basis)
+    for pair in pairs(context.text):
+        if pair.requester == "build":
+            key = "ext-build-no-compiler" if pair.subject == "compiler" else "ext-build-cuda-mismatch"
+            yield context.cause(key, pair.at, names)
+
+
+def _program_key(context: LogContext, program: Missing, *, is_build: bool) -> str:
+    """Return the cause of a missing program: nvcc, FFmpeg or a compiler; "" if it is not needed."""
+    if program.thing in {"nvcc", "cuda_home", "cuda toolkit"}:
+        # Triton names the toolkit as well, and lacks only the compiler's headers.
+        is_needed = (is_build or package_built(context)) and not _LAUNCHER.search(context.text)
+        return "ext-build-no-nvcc" if is_needed else ""
+    if program.thing == "ffmpeg":
+        return "torchcodec-ffmpeg-missing" if "torchcodec" in context.text else ""
+    is_triton = _TRITON.search(context.text) and not context.went_on(program.at)
+    if is_triton or (is_build and _BY_TRITON.search(context.text)):
+        return "triton-no-compiler"
+    return "ext-build-no-compiler" if is_build else ""

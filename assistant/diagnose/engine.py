@@ -3,98 +3,85 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.context import LogContext
-from assistant.diagnose.distributions import sure_names
-from assistant.diagnose.environments import environment_causes
-from assistant.diagnose.hints import hint_for
+from assistant.diagnose.environments import lacking_names, project_names, sure_names
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
-from assistant.diagnose.kits import compiler_command
-from assistant.diagnose.log import Log, ended_well, read_log
-from assistant.diagnose.predicates import evaluate
-from assistant.diagnose.remedies import with_remedy_names
+from assistant.diagnose.log import ERROR, Log, ended_well, read_log
+from assistant.diagnose.remedies import family_shown, remedies_for, typed_names, with_remedy_names
 from assistant.diagnose.rules import (
+    NO_NAMES,
     PLACEHOLDER,
     Cause,
     Rule,
     RuleRemedy,
-    Rules,
     Sign,
     compiled,
+    evaluate,
+    holds,
     load_rules,
     plain_table,
 )
-from assistant.diagnose.words import Symptom, fact_causes, is_solved, retold_causes, symptom_causes, symptoms
 from assistant.i18n import _
-from assistant.model.finding import Diagnosis, Remedy
-from assistant.model.machine import Machine
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
+from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
+from assistant.parsers.mentioned import find_replaced_torch
 from assistant.privacy import redact
 
-# Each works out the causes of its own kind from a log and its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
-    installer_causes,
-    environment_causes,
-    companion_causes,
-    retold_causes,
-    symptom_causes,
-)
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
-UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
-# The last line of a traceback: who pastes it has pasted what the program said.
-_WHOLE = re.compile(
-    r"traceback \(most recent call last\)[\s\S]{10,20000}^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE
-)
-_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
-# What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
-_DETECT = ("assistant detect",)
-_QUESTIONS = {
-    "os": (_("First find out which system this is: Windows, WSL, native Linux or macOS."), ("uname -a", "ver")),
-    "vendor": (_("First find out which GPU is in the computer."), _DETECT),
-    "gpu": (_("First find out which GPU is in the computer."), _DETECT),
-    "packages": (_("First find out which versions are installed."), ("python -m pip list",)),
-    "python": (_("First find out which Python runs the program."), ("python -VV",)),
-    "index": (
-        _("First find out which index the installer asks, and whether Python is a 64-bit build."),
-        ("python -m pip config list", "python -VV"),
-    ),
-    "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
-    "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
-}
+PART = 6  # lines of a text that may be torn out of a longer output
+# The last line of a traceback: who pastes it has pasted what the program said.
+_ENDS = re.compile(r"^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE)
+_FAILED = re.compile(
+    r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
+    r"|(?<!没)(?<!不)报错|异常"
+)
+_ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
+# What goes wrong once another build is there.
+_NO_LONGER = re.compile(
+    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
+    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
+)
+# (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
+_AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
+_OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
-_ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
+# What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
+_WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
+_QUESTIONS = {
+    "os": Remedy(
+        text=_("First find out which system this is: Windows, WSL, native Linux or macOS."),
+        commands=("uname -a", "ver"),
+    ),
+    "vendor": _WHICH_GPU,
+    "gpu": _WHICH_GPU,
+    "packages": Remedy(text=_("First find out which versions are installed."), commands=("python -m pip list",)),
+    "python": Remedy(text=_("First find out which Python runs the program."), commands=("python -VV",)),
+    "index": Remedy(
+        text=_("First find out which index the installer asks, and whether Python is a 64-bit build."),
+        commands=("python -m pip config list", "python -VV"),
+    ),
+    "driver": Remedy(text=_("First find out the version of NVIDIA's driver."), commands=("nvidia-smi",)),
+}
 
 
 class Match(NamedTuple):
     """One cause that fits: its diagnosis and the index of the first line in the log that shows it; None if none does.
 
-    `origins` holds, for each of its remedies, the rule's remedy that it was made of; None for a question.
+    `origins` holds, for each of its remedies, the rule's remedy that it was made of; None for a question or a hint.
     """
 
     diagnosis: Diagnosis
     line: int | None
     origins: tuple[RuleRemedy | None, ...]
-
-
-class SignMatch(NamedTuple):
-    """A sign, or a computed cause, that fits: its confidence, the indexes of the lines that show it, and its names.
-
-    `unknown` are the questions of predicates.py that lower the confidence, `known` those whose answers decided; `names`
-    fill the placeholders of the rule.
-    """
-
-    confidence: float
-    lines: tuple[int, ...]
-    unknown: tuple[str, ...]
-    known: tuple[str, ...]
-    names: Mapping[str, str] = {}
 
 
 def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
@@ -134,262 +121,242 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if is_solved(log) or (ended_well(log) and not symptoms(log)):
+    if log.prose.is_solved or (ended_well(log) and not log.prose.symptoms):
         return ()
-    search = _search_in(log, load_rules())
-    fitting = _ranked_matches(search, [cause for find in FINDERS for cause in find(log, machine)], machine)
-    if not fitting and supposing:
-        fitting = _ranked_matches(search, [*fact_causes(log, machine)], machine)
+    if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
+        machine = replace(machine, os=machine.os or "linux", os_version=family)
+    ranked = _ranked([cause for find in FINDERS for cause in find(log, machine)], machine)
+    if not ranked and supposing:
+        ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
-    named = (
-        (rule, match._replace(names=sure_names(context, rule, with_remedy_names(context, rule, match.names))))
-        for rule, match in fitting
-    )
-    found = [(rule, _to_match(rule, match, search, machine)) for rule, match in named]
-    if has_own_runtime(log):
-        found = [(rule, adapted) for rule, match in found if (adapted := _for_own_runtime(rule, match, log))]
-    return tuple(match for _rule, match in found)
+    found = (_to_match(rule, cause, context) for rule, cause in ranked)
+    return tuple(match for match in found if match)
 
 
-def has_own_runtime(log: Log) -> bool:
-    """Return whether a log is of a program such as Ollama, which has a runtime of its own and needs no PyTorch."""
-    tables = plain_table("programs.toml")["own_runtime"]
-    is_named, uses_python = (re.search("|".join(tables[name]), log.text) for name in ("marks", "unless"))
-    return bool(is_named) and not uses_python
-
-
-def _for_own_runtime(rule: Rule, match: Match, log: Log) -> Match | None:
-    """Return a match as it is told of a program with a runtime of its own; None if it tells nothing then.
-
-    Remedies that install Python packages are left out. If none for this program is left, a cause in Python's packages
-    that the program itself printed is told with what to look at in that program.
-    """
-    pairs = [
-        (remedy, origin)
-        for remedy, origin in zip(match.diagnosis.remedies, match.origins, strict=True)
-        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
-    ]
-    if not any(origin and (origin.said or not rule.software_only) for _remedy, origin in pairs):
-        hint = hint_for(log, Machine(), about_a_gpu=False)
-        if hint is None or match.diagnosis.confidence < PRINTED:
-            return None
-        pairs = [(hint, None)]
-    remedies, origins = zip(*pairs, strict=True)
-    return match._replace(diagnosis=replace(match.diagnosis, remedies=remedies), origins=origins)
-
-
-def _ranked_matches(search: _Search, causes: list[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
-    """Return the rules with a sign that matches or a cause among `causes`, each with its best match, the best first.
+def _ranked(causes: list[Cause], machine: Machine) -> list[tuple[Rule, Cause]]:
+    """Return the rules of some causes, each with its most confident cause, the best first; [] if none fits the machine.
 
     Rules whose `needs` the machine is known to fail are left out.
     """
     fitting = []
     for rule in load_rules().rules:
-        if False in evaluate(machine, rule.needs).values():
-            continue
-        candidates = [match for sign in rule.sign if (match := _match_sign(sign, search, machine))]
-        for cause in (cause for cause in causes if cause.key == rule.key):
-            confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
-            candidates.append(SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names))
-        if candidates:
-            fitting.append((rule, max(candidates, key=lambda match: match.confidence)))
+        own = [cause for cause in causes if cause.key == rule.key]
+        if own and False not in evaluate(machine, rule.needs).values():
+            fitting.append((rule, max(own, key=lambda cause: cause.confidence)))
     ranked = sorted(fitting, key=lambda pair: -pair[1].confidence)
     best = ranked[0][1] if ranked else None
     # Beside a sure cause, those that only explain the same lines are no help.
-    sure_lines = set(best.lines) if best and best.confidence >= PRINTED else set()
-    return [pair for pair in ranked if pair[1] is best or not sure_lines or not set(pair[1].lines) <= sure_lines]
+    sure_lines = {*best.lines} if best and best.confidence >= PRINTED else set()
+    return [pair for pair in ranked if pair[1] is best or not sure_lines or not {*pair[1].lines} <= sure_lines]
 
 
-def next_step(log: Log, machine: Machine) -> Remedy | None:
-    """Return what to look at or to find out next for a log without a known cause; None if nothing can be said.
+def _sign_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause for each sign of a rule that matches in a log and on a machine."""
+    problems = _problems(machine) if log.prose.told else set()
+    for rule in load_rules().rules:
+        for sign in rule.sign:
+            if (rule.key in problems or not sign.found) and (cause := _match_sign(rule.key, sign, log, machine)):
+                yield cause
 
-    An error that says all itself goes first, then the first unknown fact that tells the causes of the text's symptoms
-    apart, then a check of the GPU.
+
+def _problems(machine: Machine) -> set[str]:
+    """Return the keys of the checks that find something wrong with a machine."""
+    return {finding.key for finding in load_rules().check_up(machine) if finding.wrong}
+
+
+def _match_sign(key: str, sign: Sign, log: Log, machine: Machine) -> Cause | None:
+    """Return the cause with a key that its sign shows in a log; None if a pattern or a fact of the machine excludes it.
+
+    Questions in `likely` that have no answer are among the cause's unknown ones.
     """
-    seen = symptoms(log)
-    step = hint_for(log, Machine(), about_a_gpu=False) or _question(seen, machine)
-    step = step or hint_for(log, machine, about_a_gpu=bool(seen))
-    if step is None and seen == () and _FAILED.search(log.text) and not _WHOLE.search(log.text):
-        return Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
-    return step
-
-
-def _question(seen: Iterable[Symptom], machine: Machine) -> Remedy | None:
-    """Return a remedy that asks for the first unknown fact in `Symptom.asks`; None if all of them are known.
-
-    Such a fact tells the causes of a symptom apart.
-    """
-    facts = (name for symptom in seen for name in symptom.asks)
-    values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
-    return _question_about(unknown) if unknown else None
-
-
-def _question_about(fact: str) -> Remedy:
-    """Return the remedy that tells the user how to find out a fact, such as "os" or "driver"."""
-    text, commands = _QUESTIONS.get(fact, _ANY_OTHER)
-    return Remedy(text=text, commands=commands)
-
-
-class _Search:
-    """A log with the patterns that were searched in it; each pattern is searched once."""
-
-    def __init__(self, log: Log, rules: Rules) -> None:
-        self.log, self._rules = log, rules
-        self._found: dict[str, int | None] = {}
-
-    def line(self, pattern: str) -> int | None:
-        """Return the index of the first line in which a pattern matches; None if it matches nowhere."""
-        if pattern not in self._found:
-            match = None
-            if any(text in self.log.text for text in self._rules.literals[pattern]):
-                match = compiled(pattern).search(self.log.text)
-            self._found[pattern] = self.log.index_at(match.start()) if match else None
-        return self._found[pattern]
-
-
-_search_in = lru_cache(maxsize=1)(_Search)  # one log is judged for several machines in a row
-
-
-def _match_sign(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
-    """Return the match of a rule's sign in a log and on a machine; None if a pattern or a fact excludes it.
-
-    Each question in `likely` that has no answer costs confidence.
-    """
-    any_lines = [line for text in sign.any if (line := search.line(text)) is not None]
-    all_lines = [search.line(text) for text in sign.all]
-    if (sign.any and not any_lines) or None in all_lines or any(search.line(text) is not None for text in sign.none):
+    any_lines = [line for text in sign.any if (line := log.first_line(text)) is not None]
+    all_lines = [line for text in sign.all if (line := log.first_line(text)) is not None]
+    if (sign.any and not any_lines) or len(all_lines) < len(sign.all) or any(map(log.holds, sign.none)):
         return None
-    facts, likely = evaluate(machine, sign.facts), evaluate(machine, sign.likely)
-    if not all(facts.values()) or False in likely.values() or any(evaluate(machine, sign.unless).values()):
+    if sign.fatal and LogContext(log, machine).went_on(log.start_of(min(any_lines))):
         return None
+    prose = log.prose.find(sign) if sign.told or sign.near else ((), NO_NAMES)
+    likely = evaluate(machine, sign.likely)
+    if prose is None or not holds(machine, sign.facts, sign.unless) or False in likely.values():
+        return None
+    lines = tuple(dict.fromkeys((*any_lines[:2], *all_lines, *prose[0])))
+    known = (*sign.facts, *(name for name, verdict in likely.items() if verdict))
     unknown = tuple(name for name, verdict in likely.items() if verdict is None)
-    decisive = (*facts, *(name for name, verdict in likely.items() if verdict))
-    lines = (*any_lines[:2], *(line for line in all_lines if line is not None))
-    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, decisive)
+    return Cause(key, sign.confidence, lines, prose[1], known, unknown)
 
 
-def _to_match(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -> Match:
-    """Return a match as users read it: the rule's texts with the names, the evidence redacted, the remedies."""
-    log = search.log
-    remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
-    questions = [_question_about(name) for name in match.unknown]
-    log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
+# A remedy, and the rule's remedy that it was made of; None for a question or a hint.
+_Pair = tuple[Remedy, RuleRemedy | None]
+
+
+def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
+    """Return a cause as users read it: the rule's texts with the names, the evidence redacted, the remedies.
+
+    Questions about unknown facts go first. None if no remedy suits the program of the log (see `_for_program`).
+    """
+    log, machine = context.log, context.machine
+    names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
+    questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
+    answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
+    pairs = _for_program([*questions, *answers], rule, cause, log)
+    if not pairs:
+        return None
+    remedies, origins = zip(*pairs, strict=True)
+    log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in cause.lines)
     diagnosis = Diagnosis(
         key=rule.key,
-        title=_(rule.title, **match.names),
-        cause=_(rule.general if rule.lacks(match.names) else rule.cause, **match.names),
-        evidence=(*log_lines, *_decisive_facts(match, machine)),
-        remedies=(*questions, *map(as_remedy, remedies)),
-        confidence=round(match.confidence, 2),
+        title=_(rule.title, **names),
+        cause=_(rule.general if rule.lacks(names) else rule.cause, **names),
+        evidence=(*log_lines, *_decisive_facts(cause, machine)),
+        remedies=remedies,
+        confidence=round(cause.confidence, 2),
         sources=rule.sources,
         severity=rule.severity,
     )
-    return Match(diagnosis, match.lines[0] if match.lines else None, (*(None for _question in questions), *remedies))
+    return Match(diagnosis, cause.lines[0] if cause.lines else None, origins)
 
 
-def _decisive_facts(match: SignMatch, machine: Machine) -> tuple[str, ...]:
-    """Return the machine's facts that decided a match, as `os: windows`; those without a value are left out."""
+def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list[_Pair]:
+    """Return the remedies of a cause that help with the program of a log; [] if the cause says nothing of it.
+
+    For a program that brings its own runtime, such as Ollama, or is no Python, those that install Python packages are
+    left out. If none is left, the first is told without its commands; with an own runtime, a cause that the program
+    itself printed with what to look at in that program.
+    """
+    has_own_runtime = _names_program(log, "own_runtime")
+    if not has_own_runtime and not _names_program(log, "not_python"):
+        return pairs
+    fitting = [
+        (remedy, origin)
+        for remedy, origin in pairs
+        if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
+    ]
+    if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in fitting):
+        hint = _hint_for(log, Machine())
+        return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
+    return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
+
+
+def _names_program(log: Log, kind: str) -> bool:
+    """Return whether a log is of a program of a kind in programs.toml, and shows no Python beside it."""
+    row = plain_table("programs.toml")[kind]
+    is_named, uses_python = (re.search("|".join(row[name]), log.text) for name in ("marks", "unless"))
+    return bool(is_named) and not uses_python
+
+
+def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
+    """Return the machine's facts that decided a cause, as `os: windows`; those without a value are left out."""
     values: dict[str, Any] = {
         "os": " ".join(filter(None, (machine.os, "WSL" if machine.wsl else None))),
         "gpu": ", ".join(gpu.name or gpu.gfx or gpu.vendor.value for gpu in machine.gpus),
         "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
         "python": machine.python,
     }
-    decisive = dict.fromkeys(
-        {"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in match.known
-    )
+    decisive = dict.fromkeys("gpu" if name in {"vendor", "gpus"} else name for name in cause.known)
     return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
 
 
-def remedies_for(
-    rule: Rule,
-    machine: Machine,
-    names: Mapping[str, str] | None = None,
-    is_in_log: Callable[[str], bool] = lambda _pattern: False,
-) -> tuple[RuleRemedy, ...]:
-    """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
+def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
+    """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
 
-    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
-    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
-    admits is returned as advice, without its commands.
+    An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
+    then a check of the GPU if all are of one maker; None if nothing can be said.
     """
-    candidates = tuple(
-        remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
-    )
-    if rule.computed:
-        pairs = [(remedy, _fill_placeholders(remedy, names or {})) for remedy in candidates]
-        has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names or {})
-        candidates = tuple(filled for remedy, filled in pairs if filled and not (remedy.general and has_specific))
-    compiler_install = compiler_command(machine)
-    able = [
-        replace(
-            remedy,
-            commands=tuple(
-                command
-                for command in (text.replace("{install-compiler}", compiler_install) for text in remedy.commands)
-                if command and not _is_unavailable(command, machine)
-            ),
-            check=tuple(check for check in remedy.check if _runs_on(check, machine)),
-        )
-        for remedy in candidates
-        if False not in evaluate(machine, remedy.facts).values()
-        and not any(evaluate(machine, remedy.unless).values())
-        and all(_runs_on(command, machine) for command in remedy.commands)
+    seen = log.prose.symptoms
+    step = _hint_for(log, machine) or _question(seen, machine)
+    if step is None and (seen or _ON_THE_CPU.search(log.text)):
+        vendors = {gpu.vendor.value for gpu in machine.gpus}
+        rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
+        step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
+    traceback = log.text.find("traceback (most recent call last)")
+    is_whole = traceback >= 0 and _ENDS.search(log.text, traceback)
+    is_part = len(log.lines) <= PART and _FAILED.search(log.text) and not is_whole
+    if step is None and not seen and is_part:
+        step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
+    return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
+
+
+def _hint_for(log: Log, machine: Machine) -> Remedy | None:
+    """Return what to look at next for a text without a known cause, by hints.toml; None if no row fits.
+
+    Programs go before errors, and the error that stands last in the text before those above it. A hint with a
+    placeholder that the log does not fill is left out.
+    """
+    ranked = [
+        (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
+        for row in plain_table("hints.toml")["hint"]
+        if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
+        and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
     ]
-    usual = next((remedy.check for remedy in able if remedy.check), ())
-    advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    return tuple(_with_check(remedy, usual) for remedy in able) or advice
+    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
+    context = LogContext(log, merged(machine, log.facts))
+    names = {**typed_names(context), **project_names(context), **lacking_names(context)} if hints else NO_NAMES
+    return next(filter(None, (_as_remedy(row, names) for row in hints)), None)
 
 
-def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Return a computed cause's remedy with its placeholders filled; None if one of them has no name."""
-    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
-    placeholders = {name for text in texts for name in PLACEHOLDER.findall(text)}
-    if not placeholders <= {*names}:
+def _as_remedy(row: dict[str, Any], names: Mapping[str, str] = NO_NAMES) -> Remedy | None:
+    """Return a row of hints.toml as a remedy, its placeholders filled; None if one has no name."""
+    commands = tuple(row.get("commands", ()))
+    if not {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))} <= {*names}:
         return None
-    if not placeholders:
-        return remedy
-
-    def fill(text: str) -> str:
-        return PLACEHOLDER.sub(lambda match: names[match[1]], text)
-
-    plan = remedy.plan and replace(remedy.plan, pins=tuple(map(fill, remedy.plan.pins)))
-    commands, check = tuple(map(fill, remedy.commands)), tuple(map(fill, remedy.check))
-    return replace(remedy, commands=commands, check=check, plan=plan, names=dict(names))
+    filled = (PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
+    return Remedy(text=_(row["text"], **names), commands=tuple(filled), env=row.get("env", {}))
 
 
-def _runs_on(command: str, machine: Machine) -> bool:
-    """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
-    systems_of = {
-        program: systems for systems, row in plain_table("programs.toml")["systems"].items() for program in row
-    }
-    systems = systems_of.get(_program_name(command), "linux" if command.startswith("sudo ") else None)
-    return systems is None or evaluate(machine, {"os": systems.split()})["os"] is not False
+def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:
+    """Return a remedy that asks for the first unknown fact that symptoms ask for; None if all of them are known.
+
+    Such a fact tells the causes of a symptom apart. The driver is asked for where nvidia-smi can tell it.
+    """
+    vendors = {gpu.vendor for gpu in machine.gpus}
+    values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
+    if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
+        values["driver"] = "none"
+    facts = (name for symptom in seen for name in symptom.get("asks", ()))
+    unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
+    return _QUESTIONS[unknown] if unknown else None
 
 
-def _is_unavailable(command: str, machine: Machine) -> bool:
-    """Return whether this machine's Linux distribution is listed as lacking a command's program."""
-    rows = (row for row in plain_table("programs.toml")["lacking"] if _program_name(command) in row["programs"])
-    system = (machine.os_version or "").lower()
-    return any(re.search("|".join(row["distributions"]), system) for row in rows)
+def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield what a machine's facts alone show to be wrong, if a text without errors tells of trouble with a GPU.
+
+    An error that a program printed has a cause of its own.
+    """
+    prose = log.prose
+    trouble = prose.told.get("trouble", prose.told.get("how-long"))
+    if trouble is None or "about-a-gpu" not in prose.told or prose.asks_for_nothing or ERROR.search(log.text):
+        return
+    problems = _problems(machine)
+    for rule in load_rules().rules:
+        if rule.key in problems and any(sign.found for sign in rule.sign):
+            yield Cause(rule.key, "fact-alone", (trouble,))
 
 
-def _program_name(command: str) -> str:
-    """Return the first word of a command, or the second after sudo."""
-    return command.removeprefix("sudo ").partition(" ")[0]
-
-
-def _with_check(remedy: RuleRemedy, usual_check: tuple[str, ...]) -> RuleRemedy:
-    """Return a remedy with a check if it does something: its own, the usual one, or that its variables are set."""
-    if remedy.check or not (remedy.commands or remedy.env or remedy.plan or remedy.launch):
-        return remedy
-    are_set = (
-        f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in remedy.env.items()
+def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
+    removed, present = find_replaced_torch(log.text) or ("", "")
+    plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
+    fails = present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)
+    if not removed or not fails or _AS_WANTED.search(log.text):
+        return
+    addresses = (_OF_AMD.search(line) for _number, line in log.lines) if "+rocm" in removed else iter(())
+    of_amd = next(filter(None, addresses), None)
+    index = of_amd[0].rstrip(".") if of_amd else load_catalog().index_url(removed.partition("+")[2])
+    beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
+    restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
+    for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
+    yield Cause(
+        "torch-replaced",
+        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
+        (log.index_at(log.text.find(removed)),),
+        {"removed": removed, "present": present, "restore": restore},
     )
-    return replace(remedy, check=usual_check or tuple(are_set))
 
 
-def as_remedy(remedy: RuleRemedy) -> Remedy:
-    """Return a rule's remedy as users see it; a plan that it asks for is still to be made."""
-    return Remedy(text=_(remedy.text, **remedy.names), commands=remedy.commands, env=remedy.env, check=remedy.check)
+# Each works out the causes of its own kind from a log and its machine.
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    _sign_causes,
+    installer_causes,
+    companion_causes,
+    _replaced_build_causes,
+)

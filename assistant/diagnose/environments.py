@@ -1,105 +1,561 @@
-"""Works out what is wrong with the environment that an installer or Jupyter works in, and with what was installed."""
+"""Where a log's program runs: its Python, its container, its project and what mends that; what commands may name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import pairwise
+
+from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog, number
-from assistant.diagnose.attempts import lock_commands, unjoined_text
-from assistant.diagnose.index_addresses import addresses, classify_address
-from assistant.diagnose.installer_output import CONDA_GLIBC
-from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause
+from assistant.catalog.bundles import runtime_builds, runtime_plugins
+from assistant.catalog.companions import all_names
+from assistant.catalog.rows import CORE, FAMILY
+from assistant.diagnose.builds import missing_modules
+from assistant.diagnose.facts import LogContext, package_of, pip_install
+from assistant.diagnose.index import addresses, classify_address, pattern_of
+from assistant.diagnose.log import Log, may_be_cut
+from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
+from assistant.i18n import Message, _, sentences
+from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
-from assistant.parsers.mentioned import find_replaced_torch
+from assistant.model.record import Record, replace
+from assistant.model.shell import rewrite_for_both_shells
 
-# /home/ada/demo/.venv/bin/python: No module named pip
-# C:\ComfyUI\.venv\Scripts\python.exe: No module named pip
-_NO_PIP = re.compile(
-    r"(?:^|[\s>$])((?:[a-z]:)?[^\s:'\"<>|]{0,200}python[\d.]{0,5}t?(?:\.exe)?): no module named pip\b(?![.\w])"
+# pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
+# set to a mirror, goes before --index-url.
+UV_OPTIONS = {
+    "-y": (),
+    "--no-cache-dir": ("--no-cache",),
+    "--force-reinstall": ("--reinstall",),
+    "--index-url": ("--default-index",),
+}
+# The folder of an environment, in the lines of a traceback:
+#   File "/home/ada/webui/venv/lib/python3.10/site-packages/torch/__init__.py", line 237, in <module>
+#   File "C:\Users\ada\ComfyUI\python_embeded\Lib\site-packages\torch_directml\__init__.py", line 21, in <module>
+_ENVIRONMENT = re.compile(
+    r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|[Ll]ib)[\\/]site-packages[\\/]"
 )
-_NO_PIP_TOLD = re.compile(
-    r"no module named '?pip'?(?![.\w])|(?:environment|venv|\benv\b)[^\n]{0,40}(?:has|have|with|contains) no pip\b"
-    r"|without pip\b[^\n]{0,40}(?:environment|venv)|\bpip is (?:missing|not installed|not there)"
-    r"|(?:没有|缺少|找不到) ?pip(?:模块)?(?![\w-])|pip ?(?:不存在|没有安装|未安装)"
+# An interpreter that is called, or printed when a program starts:
+#   ** Python executable: E:\ComfyUI\python_embeded\python.exe     venv "D:\my webui\venv\Scripts\Python.exe"
+#   $ ./venv/bin/python app.py     D:\GPT-SoVITS>runtime\python.exe -I webui.py
+#   /home/ada/demo/.venv/bin/python: No module named pip
+_CALLED = re.compile(
+    r"[\"'](?P<quoted>(?:[A-Za-z]:|[.~])?[\\/][^\"'\n]{1,300}[\\/]python[\d.]{0,4}(?:\.exe)?)[\"']"
+    r"|(?:(?<=[\s\"'>(=])|^)(?P<plain>(?:[A-Za-z]:|\.{1,2}|~)?[\\/]?(?:[^\s\\/\"'<>|:*?(]{1,80}[\\/]){1,12}"
+    r"python(?:3(?:\.\d{1,2})?)?(?:\.exe)?)(?=[\s\"')]|: no module|$)",
+    re.IGNORECASE | re.MULTILINE,
 )
-# uvx jupyter lab; uv tool run jupyter; pipx run jupyterlab; uvx --with torch jupyter lab; uv tool install jupyterlab
-_TOOL = re.compile(
-    r"\b(?:uvx|uv tool (?:run|install)|pipx (?:run|install|inject)|uv run --(?:no-project|isolated))\b[^\n]{0,80}"
-    r"\b(?:jupyter\w{0,4}|notebook|ipython|lab)\b"
-    r"|(?:uv[/\\]tools|pipx[/\\]venvs)[/\\](?:jupyter|notebook|ipython)"
-    r"|uv[/\\](?:cache[/\\])?archive-v\d[/\\][^\n]{0,200}ipykernel"
+# \\server\share\…: to look whether it is there would ask that server, and tell it who this user is.
+_OF_A_SERVER = re.compile(r"[\\/]{2}")
+# A Python from which environments are made, by its folder or the path of its interpreter; and what is made for a build.
+_OF_SYSTEM = re.compile(r"/usr(?:/local)?|.*/\.local")
+_NOBODYS = re.compile(
+    r"/usr/|/bin/|/opt/homebrew/|/library/|.*[\\/](?:windowsapps|program files\b[^\\/]*|programs[\\/]python|\.pyenv|"
+    r"uv[\\/](?:data[\\/])?python)[\\/]|[a-z]:\\python3?\d",
+    re.IGNORECASE,
 )
-_ABSENT = re.compile(
-    r"no module named|modulenotfound|importerror|can ?not (?:be )?(?:find|import|see|found)|can't (?:find|import|see)"
-    r"|does ?n[o']t (?:find|see|know|have)|not found|missing|unable to import|fails? to import"
-    r"|找不到|没有|导入失败|无法导入|不能导入"
+_FOR_A_BUILD = re.compile(r"pip-build-env|pip-install-|[\\/]builds-v\d|[\\/]\.tmp\w{4,}")
+# On Windows some keep `python.exe` in the folder itself, where an environment of venv has `Scripts`.
+_FLAT = re.compile(
+    r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py(?:3\d+)?|runtime"
+    r"|(?:mini|ana)conda\d?|miniforge\d?)",
+    re.IGNORECASE,
 )
-# + torch==2.15.0+cpu     (uv)
-# Successfully installed torch-2.15.0     (pip)
-_INSTALLED = re.compile(
-    r"(?:^|\n)[ \t]{0,8}\+ torch==(\d[\w.+]{2,40})|successfully installed [^\n]{0,1500}?\btorch-(\d[\w.+]{2,40})"
+# What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
+_PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
+_ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
+_CONTAINER = re.compile(
+    r"\bdocker(?:-compose| compose| run| build| exec| pull)\b|\bdockerfile\b|\bpodman (?:run|build)\b"
 )
-# index = "pytorch-cu130", https://download.pytorch.org/whl/cu130
-_BUILD = re.compile(r"(?:/whl/|index\b[^\n]{0,30}?[\"'/_-]|torch[_-])(cu\d{3}|rocm\d[\d.]{0,5}|xpu)\b")
-# error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.
-# pyproject.toml changed significantly since poetry.lock was last generated. Run `poetry lock` to fix the lock file.
-_STALE_LOCK = re.compile(
-    r"lockfile at [^\n]{1,80} needs to be updated|changed significantly since [\w.]{1,20} was last generated"
-    r"|[\w.]{4,20} is not up to date with pyproject\.toml|lock file hash does ?n[o']t match"
+_COMPOSE = re.compile(r"\bdocker[ -]compose\b|\bcompose\.ya?ml\b")
+# A program that comes with a Python of its own.
+_BUNDLE = re.compile(
+    r"整合包|懒人包|一键包|便携版|绿色版|\bportable (?:version|build|package|install)"
+    r"|\bone[ -]click (?:package|install)"
+)
+# Who types python3 has a system that may know no `python`.
+_PYTHON3 = re.compile(r"(?:^|[$#>&(;|] ?)(?:sudo )?python3(?:\.\d{1,2})? (?=-|\S{1,80}\.py\b)", re.MULTILINE)
+_PLAIN_PYTHON = re.compile(r"(?:^|[$#>&(;|] ?)python (?=-|\S{1,80}\.py\b)", re.MULTILINE)
+CONDA = "conda"  # the row of conda's own packages
+# conda create -n tv python=3.12     conda activate tv
+_CONDA_NAME = re.compile(
+    r"\b(?:conda|mamba) \w{3,9}[^\n]{0,40}? (?:-n|--name) ([\w.-]{1,40})|\bconda activate ([\w.-]{1,40})"
 )
 
 
-def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Yield the causes that a log shows of pip, Jupyter, glibc, a lock file or a build that is missing or wrong."""
-    yield from _missing_pip_causes(log)
-    launch = _TOOL.search(log.text)
-    if launch and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
-        yield _environment_cause("jupyter-tool-env", log, launch.start())
-    glibc = CONDA_GLIBC.search(log.text)
-    required = (glibc[1] or glibc[2]) if glibc else ""
-    if glibc and not (machine.glibc and number(machine.glibc) >= number(required)):
-        yield _environment_cause("glibc-too-old", log, glibc.start(), glibc=required)
-    if lock := _STALE_LOCK.search(log.text):
-        yield _environment_cause("lock-outdated", log, lock.start(), **lock_commands(log.text))
-    yield from _wrong_build_causes(log, machine)
+class Application(Record, frozen=True):
+    """A row of applications: `marks` of its logs in lower case, and by system how its Python is typed in its folder."""
+
+    name: str
+    marks: tuple[str, ...]
+    python: dict[str, str]
+    pip: str = ""
 
 
-def _environment_cause(key: str, log: Log, at: int, **names: str) -> Cause:
-    """Return a cause at the line of a position; names without a value are left out."""
-    return Cause(key, "installer", (log.index_at(at),), {name: value for name, value in names.items() if value})
+class Project(Record, frozen=True):
+    """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed.
+
+    `pin_python` with a version lets the project use another Python. `lock` writes the lock file, `relock` does so for
+    a package that follows, and `locked` checks it.
+    """
+
+    name: str
+    marks: tuple[str, ...]
+    run: str = "python"
+    pip: str = ""
+    install: tuple[str, ...] = ()
+    from_index: tuple[str, ...] = ()
+    sync: str = ""
+    pin_python: str = ""
+    lock: str = ""
+    relock: str = ""
+    locked: str = ""
 
 
-def _missing_pip_causes(log: Log) -> Iterator[Cause]:
-    """Yield a cause if an environment has no pip; its `interpreter` is left out if it is the system's or has blanks."""
-    if match := _NO_PIP.search(log.text):
-        line = log.lines[log.index_at(match.start(1))][1]  # as it was written; the text is in lower case
-        start = line.lower().find(match[1])
-        python = line[start : start + len(match[1])] if start >= 0 else match[1]
-        is_system = re.match(r"/usr/(?:local/)?bin/python|python[\d.]*$", match[1])
-        interpreter = "" if is_system or " " in python else python
-        yield _environment_cause("pip-missing-in-env", log, match.start(1), interpreter=interpreter)
-    elif match := _NO_PIP_TOLD.search(log.text):
-        yield _environment_cause("pip-missing-in-env", log, match.start())
+class _File(Record, frozen=True):
+    as_of: str
+    source: str
+    application: tuple[Application, ...]
+    project: tuple[Project, ...]
+    printed: tuple[str, ...]
 
 
-def _wrong_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield a cause if torch's CPU build came although an index of one GPU build is named: it was not read, or lost."""
-    if find_replaced_torch(log.text):  # it was applied, and lost later
-        return
-    variants = [match[1] for match in _BUILD.finditer(log.text)]
-    urls = (address.url for address in addresses(unjoined_text(log)) if address.asked)
-    variants += [index.variant for url in urls if (index := classify_address(url)).kind == "torch" and index.variant]
-    tags = {tag for tag in variants if tag[:2] in {"cu", "ro", "xp"}}
-    installed = list(_INSTALLED.finditer(log.text))
-    if len(tags) != 1 or not installed:
-        return
-    version = installed[-1][1] or installed[-1][2]
-    local = version.partition("+")[2]
-    if local == "cpu" or (not local and machine.os == "windows"):
-        tag = tags.pop()
-        names = {"index": load_catalog().index_url(tag) or "", "tag": tag, "installed": version}
-        yield _environment_cause(
-            "index-not-applied", log, installed[-1].start() + 1, package="torch", requirement="torch", **names
+@cache
+def _tables() -> _File:
+    """Return the shipped rows of applications and projects, read once."""
+    return table("environments.toml", _File)
+
+
+def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Interpreter:
+    """Return how the Python of a log's program is reached; `line` is the index of the line that shows its cause.
+
+    Its fields are empty if the log does not tell that.
+    """
+    path, project = _interpreter_path(log, line), project_of_text(log.text)
+    container = bool(machine.container or _CONTAINER.search(log.text))
+    where = Interpreter(container=container, compose=bool(_COMPOSE.search(log.text)))
+    row_of = {mark: row for row in _tables().application for mark in row.marks if mark in log.text}
+    is_of_project = project and (project.sync or project.name == CONDA)
+    application = row_of[max(row_of, key=len)] if row_of and not is_of_project else None
+    python = application.python.get(machine.os or "windows", "") if application else ""  # most are made for Windows
+    if path and not is_of_project:
+        has_uv = bool(project and project.pip) or bool(python and application and application.pip)
+        quoted = f'"{path}"' if set(path) & set(" (),") else path
+        return replace(
+            where,
+            path=path if _ABSOLUTE.match(path) else "",
+            python=f"{quoted} -s" if "python_embed" in path.lower() else quoted,
+            pip="uv pip" if has_uv and ".venv" in path else "",
         )
+    if project:
+        text = "\n".join(line for _number, line in log.lines)
+        environment = _CONDA_NAME.search(text) if project.name == CONDA else None
+        python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
+        return replace(where, path=path, python=python, pip=project.pip, project=project.name)
+    if python and application:
+        return replace(where, python=python, pip=application.pip, folder=application.name)
+    is_python3 = machine.os != "windows" and _PYTHON3.search(log.text) and not _PLAIN_PYTHON.search(log.text)
+    bundled = not container and bool(_BUNDLE.search(log.text))
+    return replace(where, python="python3" if is_python3 else "python", bundled=bundled)
+
+
+def project_of_text(text: str) -> Project | None:
+    """Return the row of the first project's tool that a text shows; None if it shows none."""
+    return next((row for row in _tables().project if any(re.search(mark, text) for mark in row.marks)), None)
+
+
+@lru_cache(maxsize=16)  # each cause of a log asks, and mostly for the same line
+def _interpreter_path(log: Log, line: int | None) -> str:
+    """Return the first path of an interpreter in a log; "" for none, and for one that a shell would misread."""
+    path = next((candidate for candidate in _interpreter_paths(log, line) if not _OF_A_SERVER.match(candidate)), "")
+    return path if _PLAIN.fullmatch(path) else ""
+
+
+def _interpreter_paths(log: Log, line: int | None) -> Iterator[str]:
+    """Yield the interpreters in a log: by folders of packages, from `line` outwards, then those that are called."""
+    for folder in log.near(line, _ENVIRONMENT):
+        if not _OF_SYSTEM.fullmatch(folder) and not _FOR_A_BUILD.search(folder):
+            flat = _FLAT.fullmatch(folder)
+            yield (
+                f"{folder}/bin/python"
+                if "\\" not in folder
+                else folder + ("" if flat else r"\Scripts") + r"\python.exe"
+            )
+    for _number, text in log.lines:
+        match = _CALLED.search(text) if "python" in text.lower() else None
+        called = (match["quoted"] or match["plain"]) if match else ""
+        if called and not _NOBODYS.match(called) and not _FOR_A_BUILD.search(called):
+            yield called
+
+
+_PIP = re.compile(r"python -m pip (install|uninstall|show|check|list|freeze)\b ?(.*)")
+# pip install torch    uv add torch    conda install -y numpy    sudo apt install ffmpeg; but not: git lfs install
+_CHANGES = re.compile(
+    r"\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm|apt|apt-get|dnf|pacman|zypper|winget|choco|brew)\b"
+    r"[^|&;\n]{0,80}? (?:install|uninstall|add|remove)\b"
+)
+# Commands that a program's folder or its environment has to do with; not those of the system's packages.
+_OF_PYTHON = re.compile(r"python|\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm)\b")
+_BY_PIP = re.compile(r"\b(?:pip3?|conda|mamba) (?:install|uninstall)\b")  # what a sync takes back
+_EXPORT = re.compile(r"export (\w+)=([^$]*)")
+_CONDA_ENVIRONMENT = re.compile(r".*[\\/]envs[\\/]([\w.-]{1,60})[\\/]")
+
+
+def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
+    """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
+    remedy = _in_compose(remedy) if interpreter.compose else remedy
+    tool = next((row for row in _tables().project if row.name == interpreter.project), None)
+    commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter, tool))
+    check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter, tool))
+    if "\\" in interpreter.python:
+        commands, check = tuple(map(rewrite_for_both_shells, commands)), tuple(map(rewrite_for_both_shells, check))
+    if tool and tool.sync and any(line.startswith(_adding(tool)) for line in commands):  # it exchanges what is there
+        commands = tuple(line for line in commands if "pip uninstall" not in line)
+    if not any(map(_CHANGES.search, commands)) and commands == remedy.commands:
+        return replace(remedy, check=check)
+    text = sentences((remedy.text, *_notes(commands, interpreter, tool)))
+    return replace(remedy, text=text, commands=commands, check=check)
+
+
+def _adding(tool: Project) -> tuple[str, ...]:
+    """Return how the commands begin with which a project's tool takes packages."""
+    return tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index))
+
+
+def _in_compose(remedy: Remedy) -> Remedy:
+    """Return a remedy with its variables for the compose file of a service, which sees none of the host's shell."""
+    exported = {match[0]: match for match in map(_EXPORT.fullmatch, remedy.commands) if match}
+    values = {**remedy.env, **{match[1]: match[2] for match in exported.values()}}
+    if not values:
+        return remedy
+    lines = ", ".join(f"{name}: {value}" for name, value in values.items())
+    note = _("In the compose file it stands under environment: of the service, as {lines}.", lines=lines)
+    commands = (
+        *(line for line in remedy.commands if line not in exported),
+        "docker compose up --detach --force-recreate",
+    )
+    return replace(remedy, text=sentences((remedy.text, note)), commands=commands, env={})
+
+
+def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Project | None) -> Iterator[Message]:
+    """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
+    of_python = any(map(_OF_PYTHON.search, commands))
+    if interpreter.folder and of_python:
+        yield _("Type it in the folder of {program}.", program=interpreter.folder)
+    if interpreter.bundled and any(command.startswith("python ") for command in commands):
+        yield _(
+            "The program has a Python of its own: type the path of the python.exe in its folder (mostly in runtime,"
+            " python_embeded or venv\\Scripts) in place of python."
+        )
+    if any(line.startswith("uv add --index ") for line in commands):
+        yield _("In pyproject.toml write explicit = true below that index, so that all else still comes from PyPI.")
+    if any(" venv --clear" in line for line in commands):
+        yield _("An environment .venv that is here is replaced: note what it holds before, with `uv pip freeze`.")
+    by_pip = of_python and any(map(_BY_PIP.search, commands))
+    if tool and tool.sync and by_pip and not any(line.startswith((*_adding(tool), tool.sync)) for line in commands):
+        yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
+    if interpreter.container and not any("docker" in line for line in commands):
+        yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
+
+
+def _commands_for(command: str, interpreter: Interpreter, tool: Project | None) -> tuple[str, ...]:
+    """Return the commands that do for an interpreter, and the tool of its project, what one of `python` or pip says."""
+    by_pip = _PIP.fullmatch(command)
+    lines = _tool_commands(by_pip[1], by_pip[2], tool, interpreter) if by_pip and tool else None
+    if lines is not None:
+        return lines
+    if by_pip and interpreter.pip:
+        python = "" if interpreter.project else f" --python {interpreter.python}"
+        words = (new for word in by_pip[2].split(" ") for new in UV_OPTIONS.get(word, (word,)))
+        return (" ".join((f"{interpreter.pip} {by_pip[1]}{python}", *filter(None, words))),)
+    if command.startswith("conda install ") and (environment := _CONDA_ENVIRONMENT.match(interpreter.path)):
+        return (command.replace("conda install ", f"conda install -n {environment[1]} ", 1),)
+    return (re.sub(r"(?:^|(?<=[ $]\())python(?= )", lambda _found: interpreter.python, command),)
+
+
+def _tool_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...] | None:
+    """Return the commands with which a project's tool does what pip would; None if it has none for it.
+
+    Conda has them for torch's family, but not for AMD's and Intel's GPUs, for which conda-forge has no builds. It
+    exchanges what is there itself, so that nothing is uninstalled before.
+    """
+    address = re.search(r"--index-url (\S+)", arguments)
+    words = re.sub(r"--index-url \S+|--upgrade\b", "", arguments).split()
+    index, environment = address[1] if address else "", re.search(r"conda run( -n \S+)", interpreter.python)
+    if tool.name == CONDA:
+        words = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if word[0] != "-"]
+        if not words or not {*words} <= {"torch", *FAMILY} or re.search(r"/whl/(?:rocm|xpu)|repo\.amd\.com", index):
+            return None
+        if verb == "uninstall":
+            return ()
+        torch = "pytorch-gpu" if "/whl/cu" in index else "pytorch"
+        words = [torch if word == "torch" else word for word in words if word != "torchaudio"]
+    rows = tool.from_index if index else tool.install
+    if verb != "install" or not words or not rows or any(word.startswith("-") for word in words):
+        return None
+    values = {"packages": " ".join(words), "index": index, "name": f"pytorch-{index.rstrip('/').rpartition('/')[2]}"}
+    return tuple(row.format(**values, environment=environment[1] if environment else "") for row in rows)
+
+
+# A name that somebody could register must never come out of a reading error: of a line that a terminal cut in two, of
+# words that ran together, of a module's folder. Without a distribution that is sure, a remedy is left out.
+# pip install foo bar     Installing collected packages: foo, bar     Successfully installed foo-1.0 bar-2.0
+_LISTS = re.compile(
+    r"(?:(?:\bpip3?(?:\.exe)?|\bconda|\bmamba)[ ]install|\buv[ ]add|\bpoetry[ ]add|collected[ ]packages:"
+    r"|successfully[ ]installed|'pip', 'install',)[ ][^\n]{0,600}$"
+)
+# What stands behind a version's "+", or names a Python or a system: never a distribution.
+_TAGS = re.compile(r"(?:cu|rocm|cp|py|sm|gfx)\d[\w.]*|cpu|xpu|(?:many|musl)linux[\w.]*|win_?(?:32|amd64|arm64)")
+_INSTALLS = re.compile(
+    r"(?:\bpip(?:3|\.exe)?|\bconda|\bmamba)[ ](?:install|uninstall|show|download)\b|\buv[ ](?:add|remove|lock)\b"
+    r"|\b(?:poetry|pdm)[ ](?:add|remove|update)\b|\bassistant[ ](?:install|plan|setup)\b"
+)
+# Options of installers whose value is no distribution, those that name an index apart.
+_INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
+_WITH_VALUE = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
+_WITH_VALUE |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project", "-d", "-n"}
+_WITH_VALUE |= {"--name", "--channel", "--index-strategy", "--resume-retries", "--retries", "--target", "--timeout"}
+_OF_CONDA_FORGE = {"pytorch", "pytorch-gpu"}  # which are none of PyPI's: https://anaconda.org/conda-forge/pytorch-gpu
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:$|[ =<>!~;@])")
+
+
+def sure_names(context: LogContext, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a cause's names without those that would put a distribution into a command that is not surely meant.
+
+    Sure are those that the project's tables list, and those that a log's tools print (see `is_printed`).
+    """
+    unsure_names: set[str] = set()
+    for remedy in rule.remedy:
+        pins = [f"assistant plan {pin}" for pin in (remedy.plan.pins if remedy.plan else ())]
+        for text in (*remedy.commands, *remedy.check, *pins):
+            for name in {*PLACEHOLDER.findall(text)} & {*names}:
+                command = PLACEHOLDER.sub(lambda match: names.get(match[1], ""), text)
+                words = {*map(canonicalize_name, re.findall(r"[A-Za-z0-9][\w.-]*", names[name]))}
+                unlisted = {*distributions_in(command)} & words - listed_distributions()
+                if not all(is_printed(distribution, context) for distribution in unlisted):
+                    unsure_names.add(name)
+    return {name: value for name, value in names.items() if name not in unsure_names}
+
+
+def distributions_in(command: str) -> Iterator[str]:
+    """Yield the distributions that a command installs, removes or shows, by their canonical names."""
+    installation = _INSTALLS.search(command)
+    text = command[installation.end() :] if installation else ""
+    try:
+        words = iter(shlex.split(text))
+    except ValueError:  # a quotation mark that is never closed
+        words = iter(text.split())
+    by_conda = command.startswith(("conda ", "mamba "))
+    for word in words:
+        if word in {"&&", "|", ";"}:
+            return
+        if word in _WITH_VALUE | _INDEX_OPTIONS:
+            next(words, "")
+        elif by_conda and word.partition("=")[0] in _OF_CONDA_FORGE:
+            continue
+        elif (requirement := _REQUIREMENT.match(word)) and not {"/", "\\", ":"} & set(word.partition("@")[0]):
+            yield canonicalize_name(requirement[1])
+
+
+# ERROR: Failed building wheel for tokenizers     Failed to build `tokenizers==0.12.1`
+_BUILD_FAILED = re.compile(r"failed (?:building wheel for|to build) `?([\w-]{2,40})")
+
+
+def lacking_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `package`, and `install` with its command, of the last module that is missing.
+
+    Without one, the package is that whose build failed. {} if it is not listed, and if the one for a torch that is
+    unknown would replace that.
+    """
+    modules = [missing.thing for missing in missing_modules(context.text) if missing.kind == "module"]
+    built = _BUILD_FAILED.search(context.text)
+    package = package_of(modules[-1]) if modules else built[1] if built else ""
+    if package not in listed_distributions() - {"torch"}:
+        return {}
+    install = pip_install(package, context.torch) if package in FAMILY else f"python -m pip install {package}"
+    return {"package": package, "install": install} if install else {}
+
+
+@cache
+def listed_distributions() -> frozenset[str]:
+    """Return the canonical names of the distributions that the catalogue and this room's tables know."""
+    libraries = plain_table("libraries.toml")
+    names = (
+        *(name for row in libraries["library"] for name in row.get("wheels", {}).values()),
+        *(row["package"] for row in libraries["requester"]),
+        *libraries["modules"].values(),
+        *libraries["generations"],
+        *runtime_builds(),
+        *runtime_plugins(),
+        *plain_table("kits.toml")["sources"],
+        *plain_table("installers.toml")["names"].values(),
+        *all_names(),
+        *CORE,
+        "uv",  # which brings other Pythons
+    )
+    return frozenset(map(canonicalize_name, names))
+
+
+def is_printed(name: str, context: LogContext) -> bool:
+    """Return whether a tool's message in a log names a distribution, at a place that no cut line runs through."""
+    lines = context.text.split("\n")[: len(context.log.lines)]
+    text = "\n".join(lines)
+    spelt = "[-_.]".join(map(re.escape, name.split("-")))
+    whole_name = rf"(?<![\w.+@/\\-])(?P<name>{spelt})(?![\w+]|[-.][a-z_])"
+    if _TAGS.fullmatch(name) or not re.search(whole_name, text):
+        return False
+    forms = (re.compile(pattern.replace("NAME", whole_name), re.ASCII) for pattern in _printed_forms())
+    spans = [match.span("name") for form in forms for match in form.finditer(text)]
+    for match in re.finditer(whole_name, text):
+        line = text.rfind("\n", 0, match.start()) + 1
+        spans += [match.span("name")] if _LISTS.search(text, line, match.start()) else []
+    for start, end in spans:
+        first, last = text.count("\n", 0, start), text.count("\n", 0, end)
+        ends = [(first - 1, first)] if text[:start].endswith("\n") else []
+        ends += [(last, last + 1)] if text.startswith("\n", end) else []
+        if not any(may_be_cut(lines[at], lines[after], len(context.log.lines[at][1])) for at, after in ends):
+            return True
+    return False
+
+
+@cache
+def _printed_forms() -> tuple[str, ...]:
+    """Return the patterns of how tools print a NAME; each blank stands for any white space or frame."""
+    parts = {"EXTRAS": r"(?:\[[\w, -]{1,60}\])?", "VERSION": r"v?\d[\w.+!*-]{0,40}", "END": r"(?![\w+-]|\.\w)"}
+    forms = (re.sub(r"(?<!\[) (?!\?)", r"[\\s│|]{1,20}", form) for form in _tables().printed)
+    return tuple(re.sub("EXTRAS|VERSION|END", lambda part: parts[part[0]], form) for form in forms)
+
+
+# What mends a project of uv, Poetry, pixi or PDM: the lines of its manifest, and then the user's own command again.
+INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
+PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
+_END = re.compile(r" (?:&&|\|\|?|;|#|2?>) |  |[;；，。→]|[.,:](?: |$)")
+_WORD = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
+
+
+def project_names(context: LogContext, package: str = "") -> dict[str, str]:
+    """Return the placeholders by which a project is mended, without those that a log does not tell.
+
+    `repeat` is the user's own command, or "", and `redo` that or the one that installs a project. `pin_python` begins
+    the command that lets the project use another Python. `lock` writes the lock file, `relock` does so for a package,
+    and `locked` checks it. For uv, `redo_plain` is `redo` without indexes, `redo_best` with all indexes compared,
+    `redo_links` with its index as a list of files, and `uv_build` lets the build of a `package` see torch; see
+    `_manifest_names` for the others.
+    """
+    project = project_of_text(context.text)
+    is_project = bool(project and project.sync)
+    words = _typed_words(context, of_project=is_project)
+    by_pip = words[1:2] == ["pip"]
+    redo = project.sync if project and is_project and (by_pip or not words) else quoted_words(words)
+    names = {"redo": redo, "redo_plain": redo, "repeat": quoted_words(words)}
+    if words[:1] == ["uv"] and not (by_pip and is_project):
+        of_index = [
+            word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & _INDEX_OPTIONS
+        ]
+        links = quoted_words(["--find-links" if word in _INDEX_OPTIONS else word for word in words])
+        names["redo_plain"] = quoted_words([word for word in words if word not in of_index])
+        names["redo_links"] = links if of_index and ".html" in links else ""
+        names["redo_best"] = f"{redo} --index-strategy unsafe-best-match" if by_pip else ""
+    if project:
+        names |= {name: getattr(project, name) for name in ("pin_python", "lock", "relock", "locked")}
+        names |= _manifest_names(context, project)
+        if package and project.name == "uv":
+            names["uv_build"] = f'{package} = [{{ requirement = "torch", match-runtime = true }}]'
+    return {name: value for name, value in names.items() if value or name == "repeat"}
+
+
+def _typed_words(context: LogContext, *, of_project: bool) -> list[str]:
+    """Return the words of the last command that installs packages, else of one that runs something; [] if none is.
+
+    `of_project` leaves out those of pip, which a project does not use.
+    """
+    ran: list[str] = []
+    for _number, line in reversed(context.log.lines):
+        for match in reversed([*pattern_of("typed").finditer(line)]):
+            words = _safe_words(_END.split(match["line"], maxsplit=1)[0], typed=bool(match["prompt"]))
+            if words and (match["verb"] or not of_project):
+                if match["verb"] != "run":
+                    return words
+                ran = ran or words
+    return ran
+
+
+def is_sentence(words: Iterable[str]) -> bool:
+    """Return whether words are a sentence that begins as a command does: pip install torch takes ages for me."""
+    return not {*words}.isdisjoint(
+        {"the", "a", "an", "and", "but", "for", "from", "i", "is", "it", "my", "so", "then", "to"}
+    )
+
+
+def _safe_words(text: str, *, typed: bool) -> list[str]:
+    """Return a command's words up to the first that is prose; [] if a shell would read one of them otherwise.
+
+    Where no prompt shows that it was `typed`, only names of packages, options and what is no plain word are taken.
+    """
+    try:
+        words = [word.strip("\"'") for word in shlex.split(text, posix="\\" not in text)]
+    except ValueError:
+        return []
+    typed = typed and not is_sentence(words)
+    by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?", word)), None)
+    head = 2 if by_pip is None else by_pip + 2
+    takes_packages = words[1:2] == ["add"] or by_pip is not None
+    understood = words[:head]
+    for previous, word in pairwise(words[head - 1 :]):
+        is_package = word in all_names() | CORE or bool(set(word) & set("=<>[/\\@"))
+        is_argument = word.startswith("-") or previous in _WITH_VALUE | _INDEX_OPTIONS
+        if not (is_argument or (typed and (takes_packages or words[1] == "run")) or (takes_packages and is_package)):
+            break
+        understood.append(word)
+    packages = {word for word in understood[head:] if not word.startswith("-")}
+    is_whole = len(words) >= head and not (takes_packages and packages <= INSTALLERS)
+    return understood if is_whole and all(map(_WORD.fullmatch, understood)) else []
+
+
+def quoted_words(words: list[str]) -> str:
+    """Return words joined as a command, in quotation marks where a shell would read them."""
+    return " ".join(f'"{word}"' if set(word) & set("<>~![]#*") else word for word in words)
+
+
+def _manifest_names(context: LogContext, project: Project) -> dict[str, str]:
+    """Return the placeholders of lines in the manifest of a project of uv, Poetry or pixi, as far as they are known.
+
+    For uv, `redo_extra` syncs the extra of a GPU build, `uv_source` widens a marker to this system, `uv_index` and
+    `uv_torch` give torch's index to torch alone, `uv_here` admits this system. `mac_source` takes PyPI's torch on a
+    Mac, and `pixi_index` names torch's index for pixi.
+    """
+    text = "\n".join(line for _number, line in context.log.lines)  # with its capitals
+    versions = sorted(pattern_of("tagged_torch").findall(context.text), key=number, reverse=True)
+    tags = [version.partition("+")[2] for version in versions]
+    tags += [classify_address(address.url).variant for address in addresses(context.log)]
+    tag = next((tag for tag in tags if tag not in {"", "cpu"}), "cpu" if "cpu" in tags else "")
+    index = (load_catalog().index_url(tag) or f"https://download.pytorch.org/whl/{tag}") if tag else ""
+    name = next((first or second for first, second in pattern_of("index_name").findall(text)), f"pytorch-{tag}")
+    if project.name == "Poetry" and versions:
+        source, release = pattern_of("poetry_source").search(text), versions[0].partition("+")[0]
+        name = source[1] if source else name
+        on_others = f'{{version = "{versions[0]}", source = "{name}", markers = "sys_platform != \'darwin\'"}}'
+        on_macs = f'{{version = "{release}", markers = "sys_platform == \'darwin\'"}}'
+        return {"mac_source": f"torch = [{on_others}, {on_macs}]"}
+    if project.name == "pixi" and index:
+        options = "[tool.pixi.pypi-options]" if "pyproject.toml" in text else "[pypi-options]"
+        return {"pixi_index": f'{options} extra-index-urls = ["{index}"]'}
+    if project.name != "uv":
+        return {}
+    extra, here = pattern_of("uv_extra").search(text), PLATFORMS.get(context.machine.os or "", "")
+    names = {"redo_extra": extra[0] if extra else "", "uv_here": f"sys_platform == '{here}'" if here else ""}
+    for source, marker in pattern_of("marked_source").findall(text):
+        if here and "==" in marker and f"'{here}'" not in marker:
+            either = f"({marker})" if " and " in marker else marker
+            names["uv_source"] = source.strip().replace(marker, f"{either} or sys_platform == '{here}'")
+            break
+    if index:
+        family = ("torch", *(name for name in ("torchaudio", "torchvision") if name in context.text))
+        names["uv_index"] = f'name = "{name}", url = "{index}", explicit = true'
+        names["uv_torch"] = ", ".join(f'{package} = {{ index = "{name}" }}' for package in family)
+        names["mac_source"] = f'torch = [{{ index = "{name}", marker = "sys_platform != \'darwin\'" }}]'
+    return names

@@ -3,539 +3,547 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
+from typing import Any, NamedTuple
 
-from assistant.catalog import Number, carried_by_torch_index, load_catalog, number
+from packaging.utils import canonicalize_name
+
+from assistant.catalog import carried_by_torch_index, load_catalog, number
+from assistant.catalog.catalog import is_pypi_mirror
 from assistant.catalog.companions import all_names
-from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose.attempts import (
-    Attempt,
-    any_serves,
-    attempt_of,
-    builds_of_variant,
-    builds_within,
+from assistant.catalog.rows import CORE
+from assistant.diagnose.index import (
+    PYPI,
+    Address,
+    addresses,
+    builds,
+    classify_address,
     newest_python,
-    newest_tagged_python,
-    python_by_oldest_offer,
+    pattern_of,
+    platform_of_tag,
+    platforms_of,
     tag_of,
-    unjoined_text,
     variant_near,
 )
-from assistant.diagnose.index_addresses import PYPI, addresses, classify_address, installer_tables
-from assistant.diagnose.installer_output import Failure, failures, mentions, narrower_pythons, refused_pythons
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import Cause
-from assistant.model.machine import Machine
+from assistant.diagnose.rules import Cause, is_within, literals, plain_table
+from assistant.model.machine import Machine, Vendor
 from assistant.model.record import replace
 
-MOST = 6  # failures of one log that are judged: the rest follow from the first
+JUDGED = 6  # chosen: failures of one text that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
-SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
 PROSE = 1500  # characters of a text that may be somebody's own words
+SHORTEST_NAME = 4  # characters of a name that is taken for a misspelt one
+UNNAMED = "the package"  # where an installer refuses a Python and does not say for what
 OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bitsandbytes", "flash-attn", "xformers"})
-# The network's own failures have rules of their own.
-_NETWORK = re.compile(
-    r"newconnectionerror|connection broken|certificate.verify|ssl module in python|read timed out|proxyerror|dns error"
-    r"|temporary failure in name|getaddrinfo failed|cannot connect to proxy|name resolution|connecttimeout"
-    r"|unknownissuer|tcp connect error"
-)
-_MUSL = re.compile(r"\bmusl\b|\balpine\b|musllinux-index|\bhome ?assistant os\b")
-_THIRTY_TWO = re.compile(r"32.?bit|-32\b|\bx86\b(?!.64)|\bwin32\b")
-# Somebody's own words: "pip says no matching distribution", "cannot install …", 装不了, 找不到版本, 没有合适的版本
-_CANNOT = re.compile(
-    r"no matching distribution|no (?:matching|suitable|compatible|such)? ?(?:version|wheel|distribution)"
-    r"|(?:can ?not|can't|could ?n[o']t|unable to|won't|fails? to|failed to|does ?n[o']t) (?:be )?(?:pip )?install"
-    r"|install\w{0,6} (?:\S{1,30} ){0,4}fail|(?:refuses|no way) to install|not installable|no wheels?\b"
-    r"|装不[了上]|安装不[了上]|安装失败|无法安装|不能安装|没法装|装失败|找不到.{0,12}(?:版本|包|发行)"
-    r"|没有.{0,10}(?:版本|轮子|wheel)"
-)
-_PYTHON_TOLD = re.compile(
-    r"(?<![a-z])py(?:thon)?(?: ?(?:是|=|:|is|version|版本)){0,2} ?(3\.\d{1,2})"
-    r"|(?<![\d.])(3\.\d{1,2})[ 的]{0,2}(?:版本?的?)? ?python"
-    r"|(?<![a-z])cp3(\d{1,2})(?!\d)"
-)
-# uv.lock was written on a Linux server; requirements.txt exported on Windows; 锁文件是在Linux服务器上生成的
-_SYSTEMS = r"(?:linux|windows|mac(?:os)?|server|ubuntu|colleague|another|other|服务器|别的|另一)"
-_LOCK = re.compile(
-    r"(?:\.lock|lock ?file|锁文件|requirements\S{0,20})[^\n]{0,60}(?:written|made|created|generated|locked|exported"
-    rf"|from|生成|来自|导出|锁定)[^\n]{{0,40}}{_SYSTEMS}"
-    rf"|(?:locked|exported|frozen|generated) (?:it )?on (?:a |my |the )?{_SYSTEMS}"
-    rf"|在 ?{_SYSTEMS}[^\n]{{0,12}}(?:生成|锁定|导出)"
-)
-# A cache that holds an old answer: "with --no-cache the very same line works", 清了缓存就好了
-_CACHE = re.compile(
-    r"(?:--no-cache|--refresh|cache (?:clean|purge|clear)|clear\w{0,3} the cache|without (?:the )?cache|no cache)"
-    r"[^\n]{0,90}(?:works|worked|fine|helps|solved|fixed|installs|好了|正常|可以|成功|解决)"
-    r"|缓存[^\n]{0,30}(?:好了|正常|可以|成功|解决)"
-    r"|(?:works|worked|fine|installs)[^\n]{0,60}(?:--no-cache|--refresh|without (?:the )?cache|cache clean)"
-)
-# explicit = true     (an index of uv that serves only the packages that name it)     priority = "explicit" (Poetry)
-_EXPLICIT = re.compile(r"\bexplicit ?= ?true\b|priority ?= ?[\"']explicit\b")
+
+# The parts of the messages' patterns: a name with its extras and uv's markers, as in triton{sys_platform == 'linux'},
+# its specifier, the package that requires it with its own, and the end of either.
+_MARKERS = r"(?:\[[^\]\n]{0,80}\])?(?:\{[^{}]{0,300}\})?`?"
+_SPECIFIER = r"(?:===?|[<>!~]=?) ?[^\s`;()]{1,80}?"
+_PARTS = {
+    "(NAME)": rf"`?(?P<name>[a-z0-9][\w.-]{{0,60}}){_MARKERS}",
+    "(SPEC)": rf"(?P<spec>{_SPECIFIER})?",
+    "(BY)": rf"`?(?P<by>[a-z0-9][\w.-]{{0,60}}){_MARKERS} ?(?:{_SPECIFIER})?",
+    "(END)": r"(?=[`;,.)]{0,2}(?:\s|$))",
+    "«": "",
+    "»": "",
+    " ?": r"[\s│|]{0,20}",
+    " ": r"[\s│|]{1,20}",
+}
+
+
+class Failure(NamedTuple):
+    """A package that an installer could not have, at a position of the text.
+
+    `wanted` is the specifier ("==2.6.0+cu130"), `by` the package that requires it. `offered` are the versions that the
+    installer saw, () for none at all, None if it does not say. `lacks` is what nothing on offer matched, if the
+    installer tells Pythons, platforms and versions apart, `tags` those on offer, `running` the tag that would have.
+    `index_url` was asked, and `better_index` has it. `python` is refused, as only `bounds` are admitted. `locked` tells
+    that the version comes from a lock file, `conda` that conda was asked.
+    """
+
+    package: str
+    at: int
+    wanted: str = ""
+    by: str = ""
+    offered: tuple[str, ...] | None = None
+    lacks: str = ""
+    tags: tuple[str, ...] = ()
+    running: str = ""
+    index_url: str = ""
+    better_index: str = ""
+    python: str = ""
+    bounds: str = ""
+    locked: bool = False
+    conda: bool = False
+
+    @property
+    def local(self) -> str:
+        """The tag of the build that was asked for: "cu130" of "==2.9.0+cu130"."""
+        return self.wanted.partition("+")[2]
+
+    @property
+    def release(self) -> str:
+        """The one release that was asked for, such as "2.9.0"; else the specifier."""
+        return self.wanted.removeprefix("==").partition("+")[0]
+
+    @property
+    def newest_python(self) -> str:
+        """The newest Python, such as "3.12", for which the installer found wheels; "" if it tells none."""
+        return newest_python(tag.removeprefix("cp") for tag in self.tags)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern of a message with its parts, compiled."""
+    for part, meaning in _PARTS.items():
+        text = text.replace(part, meaning)
+    return re.compile(text, re.ASCII)
+
+
+def failures(text: str) -> tuple[Failure, ...]:
+    """Return the packages that an installer says it could not have, in the order of the text, each once.
+
+    What a later message about a package adds is in its first one.
+    """
+    found = [
+        _failure_of(match, message)
+        for message in plain_table("installers.toml")["message"]
+        if any(all(word in text for word in mark.split()) for mark in literals(message["pattern"]))
+        for match in _pattern(message["pattern"]).finditer(text)
+    ]
+    failure_of: dict[str, Failure] = {}
+    for failure in sorted(found, key=lambda failure: failure.at):
+        first = failure_of.get(failure.package, failure)
+        additions = {name: value for name, value in failure._asdict().items() if not getattr(first, name)}
+        if first.offered is not None:
+            additions["offered"] = first.offered
+        failure_of[failure.package] = first._replace(**additions)
+    return tuple(failure_of.values())
+
+
+def _failure_of(match: re.Match[str], message: Mapping[str, Any]) -> Failure:
+    """Return the failure that a message tells by its pattern's groups and its row in installers.toml."""
+    said = defaultdict(str, {name: text for name, text in match.groupdict().items() if text is not None})
+    package, by = (str(canonicalize_name(said[name].strip("`.-"))) for name in ("name", "by"))
+    tags = re.findall(r"\b(?:cp|pp|py|none|abi|many|musl|mac|win|linux)[\w.]*", said["tags"])
+    by_tags = "python" if re.match(r"cp|pp|py|none|abi", "".join(tags[:1])) else "platform"
+    lacks = message.get("lacks", "")
+    has_offers = message.get("nothing") or "offered" in said
+    return Failure(
+        package or UNNAMED,
+        match.start(),
+        _specifier(said["spec"] or said["version"]),
+        by="" if by == package else by,
+        offered=tuple(re.findall(r"\d[^\s,]{0,60}", said["offered"])) if has_offers else None,
+        lacks=by_tags if lacks == "tags" else said["lacks"] or lacks,
+        tags=tuple(dict.fromkeys(tags)),
+        running=said["running"],
+        index_url=said["index_url"].rstrip("/"),
+        better_index=said["better_index"],
+        python=said["python"],
+        bounds=said["bounds"].rstrip(",.") or (f"<{said['python']}" if said["python"] else ""),
+        locked=message.get("locked", False),
+        conda=message.get("conda", False),
+    )
+
+
+def _specifier(text: str) -> str:
+    """Return an installer's words for a version as a specifier: "==2.6" for 2.6, "==2.6.*" for conda's =2.6."""
+    text = re.sub(r"\s", "", text).rstrip("`,.)").replace("^", ">=")
+    return f"={text}.*" if re.match(r"=\d", text) else f"=={text}" if text[:1].isdigit() else text.removeprefix("*")
+
+
+class Attempt:
+    """A failure with what is known around it: the machine, its platforms and Python, the indexes that were asked.
+
+    The installer's own tags go before the machine's facts. `rows` are the builds of the package that the catalogue
+    knows, `taken` those of the release, `asked` those of the variant, too, `for_platform` those of them that are for
+    this platform. `glibc` is the system's own, that in `machine` the one which the installer names, if it names one.
+    """
+
+    def __init__(self, failure: Failure, log: Log, machine: Machine) -> None:
+        self.failure, self.package, self.text = failure, failure.package, log.text
+        self.line, self.glibc = log.index_at(failure.at), machine.glibc
+        self.machine = _with_installer_facts(failure, log.text, machine)
+        self.python = tag_of(self.machine)
+        self.platforms = platforms_of(self.machine.os, self.machine.arch)
+        # Where a page failed, the address is that of the package's own page in the index.
+        page = f"/{failure.package}"
+        requested = (named for named in addresses(log) if named.asked)
+        urls = [named.url.removesuffix(page) if named.state else named.url for named in requested]
+        urls = [failure.index_url] if failure.index_url else urls
+        self.indexes: dict[str, Address] = {url: classify_address(url) for url in urls}
+        # The tag of the build that was asked for, by version, index or offer; "" if it is not one alone.
+        of_indexes = {index.variant for index in self.indexes.values() if index.kind in {"torch", "mirror"}} - {""}
+        of_offers = {version.partition("+")[2] for version in failure.offered or ()}
+        self.variant = failure.local or next((min(tags) for tags in (of_indexes, of_offers) if len(tags) == 1), "")
+        variant = self.variant.removeprefix("nightly/")
+        is_tagged = self.package in CORE and variant[:2] in {"cu", "ro", "xp"}
+        self.rows = builds(failure.package)
+        public = failure.wanted.partition("+")[0].replace("===", "==")
+        self.taken = tuple(row for row in self.rows if not row.version or is_within(row.version, public) is not False)
+        self.asked = tuple(row for row in self.taken if not is_tagged or row.variant in {"", variant})
+        self.for_platform = tuple(row for row in self.asked if row.platform in self.platforms)
+        # Whether one of these is for the Python, if that is known.
+        self.is_served = any(not self.python or row.serves(self.python) for row in self.for_platform)
+        # Whether the installer saw no version at all, or does not say what it saw and what was lacking.
+        self.may_offer_nothing = failure.offered == () or (failure.offered is None and not failure.lacks)
+        # Whether one of torch's family is pinned to less than the oldest release in the catalogue.
+        oldest = min((number(row.version) for row in self.rows), default=())
+        self.is_pin = self.package in CORE and failure.wanted.startswith("==")
+        self.is_ancient = self.is_pin and number(failure.wanted) < oldest
+
+    def index(self, *kinds: str) -> str:
+        """Return the first index that was asked and is of one of some kinds; "" if none is."""
+        return next((url for kind in kinds for url, index in self.indexes.items() if index.kind == kind), "")
+
+    def cause(self, key: str, basis: str = "installer", unknown: str = "", **names: str) -> Cause:
+        """Return a cause at the failure's line; its names are those that any rule of installers may need, and `names`.
+
+        Names without a value are left out. `unknown` is a fact that decides and could not be told.
+        """
+        wanted, local = self.failure.wanted, self.failure.local
+        of_builds = newest_python(tag for row in self.for_platform for tag in row.pythons)
+        values = {
+            "package": self.package,
+            "requirement": f"{self.package}{wanted}",
+            "release": f"{self.package}{wanted.partition('+')[0]}",
+            "best_python": self.failure.newest_python or of_builds,
+            "by": self.failure.by,
+            "local": local,
+            "tag_index": f"https://download.pytorch.org/whl/{local}" if local[:2] == "cu" else "",
+            **names,
+        }
+        if values.get("right") == PYPI:
+            values |= {"right": "", "pypi": PYPI}
+        given_names = {name: value for name, value in values.items() if value}
+        facts = (("os", self.machine.os), ("python", self.machine.python))
+        known = tuple(name for name, value in facts if value and name != unknown)
+        return Cause(key, basis, (self.line,), given_names, known, (unknown,) if unknown else ())
+
+
+def _with_installer_facts(failure: Failure, text: str, machine: Machine) -> Machine:
+    """Return the machine with what the installer's own tags, and what is on offer, tell of it."""
+    tag = failure.running
+    system, arch = platform_of_tag(tag)
+    changes: dict[str, object] = {"os": system, "arch": arch} if system else {}
+    if glibc := re.match(r"manylinux_(\d_\d{1,2})_", tag):
+        changes["glibc"] = glibc[1].replace("_", ".")
+    elif tag.startswith("musl"):
+        changes["libc"] = "musl"
+    elif cpython := re.fullmatch(r"cp3(\d{1,2})t?", tag):
+        changes["python"] = f"3.{cpython[1]}"
+    elif failure.python:
+        changes["python"] = failure.python
+    machine = replace(machine, **changes)
+    if machine.os != "macos":
+        return machine
+    if machine.arch != "x86_64" and "arch" not in changes and (arch := _mac_arch(machine, failure, text)):
+        machine = replace(machine, arch=arch)
+    is_translated = machine.arch == "x86_64" and any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
+    return replace(machine, rosetta=True) if is_translated else machine
+
+
+def _mac_arch(machine: Machine, failure: Failure, text: str) -> str:
+    """Return the processor of a Mac by its GPU, its year, or the newest torch on offer, the last for Intel; else ""."""
+    names = " ".join((gpu.name or "").lower() for gpu in machine.gpus)
+    vendors = {gpu.vendor for gpu in machine.gpus}
+    last_for_intel = max(number(row.version) for row in builds("torch") if row.platform == "macos_x86_64")
+    newest_offer = max(map(number, failure.offered or ()), default=())
+    is_intel = failure.package == "torch" and newest_offer == last_for_intel
+    if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
+        return "x86_64" if is_intel else "arm64"
+    has_other_gpu = vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names
+    return "x86_64" if is_intel or has_other_gpu or pattern_of("intel_mac").search(text) else ""
 
 
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Return the causes why an installer could not have a package, of the first failure with any; [] if none has."""
-    text = log.text
-    if causes := list(bound_causes(log, machine)):
-        return causes
-    failures_found = failures(text)
-    for failure in failures_found[:MOST]:
-        attempt = attempt_of(failure, log, machine)
-        if causes := list(_causes_of_failure(attempt)):
-            return causes
-    if causes := list(_missing_file_causes(log, machine)):
-        return causes
-    return [] if failures_found or len(text) > PROSE else list(_prose_causes(log, machine))
+    """Return the cause why an installer could not have a package, of the first failure with one; () if none has."""
+    found = failures(log.text)
+    judged = sorted(found, key=lambda failure: not failure.bounds)[:JUDGED]
+    attempts = (Attempt(failure, log, machine) for failure in judged)
+    causes = (cause for attempt in attempts for find in _FINDERS for cause in find(attempt))
+    cause = next(causes, None) or next(_missing_file_causes(log, machine), None)
+    if not cause and not found and len(log.text) <= PROSE:
+        cause = next(_prose_causes(log, machine), None)
+    return (cause,) if cause else ()
 
 
-def _causes_of_failure(attempt: Attempt) -> Iterator[Cause]:
-    """Yield the causes that the first of the reasons gives why a package could not be had; nothing if none does."""
-    finders = (
-        _machine_causes,
-        _cache_causes,
-        _name_causes,
-        unasked_index_causes,
-        _index_causes,
-        _platform_causes,
-        _python_causes,
-        _release_causes,
-        _other_causes,
-    )
-    for find in finders:
-        if causes := list(find(attempt)):
-            yield from causes
-            return
+# The finders: each yields the causes that one kind of reason gives why a package could not be had, the likeliest first.
 
 
 def _machine_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if a package of PyTorch's or ONNX's is asked for by a 32-bit Python, or on a system with musl."""
     machine, package = attempt.machine, attempt.package
-    if not (attempt.rows or package in OTHERS or re.match(r"torch|onnx|nvidia-", package)):
-        return
-    if machine.python_bits == 32 or machine.arch == "x86" or _THIRTY_TWO.search((machine.python or "").lower()):  # noqa: PLR2004 - bits
-        yield attempt.cause("python-32bit")
-    elif (machine.libc or "").startswith("musl") or (machine.os in {None, "linux"} and _MUSL.search(attempt.text)):
-        yield attempt.cause("musl-system")
+    if attempt.rows or package in OTHERS or re.match(r"torch|onnx|nvidia-", package):
+        has_32_bits = re.search(r"32.?bit|-32\b|\bx86\b(?!.64)|\bwin32\b", (machine.python or "").lower())
+        if machine.python_bits == 32 or machine.arch == "x86" or has_32_bits:  # noqa: PLR2004 - bits
+            yield attempt.cause("python-32bit")
+        names_musl = machine.os in {None, "linux"} and pattern_of("musl").search(attempt.text)
+        if names_musl or (machine.libc or "").startswith("musl"):
+            yield attempt.cause("musl-system")
 
 
 def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if the answer is an old one from a cache: without it all is well, or it tells of an older glibc."""
-    if attempt.failure.lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ():
-        yield attempt.cause("stale-installer-cache")
-        return
-    is_served = bool(attempt.for_platform) and (not attempt.python or any_serves(attempt.for_platform, attempt.python))
-    if attempt.failure.lacks in {"python", "platform"} and is_served and _CACHE.search(attempt.text):
+    """Yield a cause if a cache gave an old answer: without it all is well, or the answer tells of an older glibc."""
+    lacks = attempt.failure.lacks
+    is_outdated = lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ()
+    is_wrong = lacks in {"python", "platform"} and attempt.is_served
+    if is_outdated or (is_wrong and pattern_of("works_without_cache").search(attempt.text)):
         yield attempt.cause("stale-installer-cache")
 
 
 def _name_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause with the right name if a package was renamed, is misspelt or has another one in conda."""
-    package = attempt.package
-    right_name, known_packages = installer_tables().names.get(package, ""), all_names() | CORE
-    if attempt.failure.conda:
-        right_name = "pytorch" if package in {"torch", "pytorch-gpu"} else ""
-    elif (
-        not right_name
-        and attempt.may_offer_nothing
-        and package not in known_packages
-        and not attempt.rows
-        and len(package) >= SHORTEST_NAME
-    ):
-        right_name = next(iter(get_close_matches(package, known_packages, n=1, cutoff=0.84)), "")
-    if right_name:
-        yield attempt.cause("obsolete-package-name", right=right_name)
+    """Yield a cause with the right name if a package was renamed or is misspelt."""
+    package, known = attempt.package, all_names() | CORE
+    right = plain_table("installers.toml")["names"].get(package, "")
+    if attempt.may_offer_nothing and package not in known and not attempt.rows and len(package) >= SHORTEST_NAME:
+        right = right or next(iter(get_close_matches(package, known, n=1, cutoff=0.84)), "")
+    if right and not attempt.failure.conda:  # which has names of its own
+        yield attempt.cause("obsolete-package-name", right=right)
+
+
+def _unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if an index is named in a setting or a message and was not asked for the package."""
+    failure, text, is_torch = attempt.failure, attempt.text, attempt.package in CORE
+    if failure.index_url and not failure.locked:  # uv says itself that it stops at the first index that knows a name
+        names = {"index": failure.index_url, "right": failure.better_index}
+        yield attempt.cause("index-not-applied", foreign="" if is_torch else attempt.package, **names)
+    # Another index stands where this tool does not look: pip's settings, or those of `uv pip` alone.
+    is_pip_s = pattern_of("uv").search(text) and pattern_of("pip_settings").search(text)
+    is_uv_pip_s = pattern_of("uv_in_a_project").search(text) and pattern_of("uv_pip_settings").search(text)
+    right = right_index(attempt) if is_torch and (is_pip_s or is_uv_pip_s) else ""
+    if right not in {"", PYPI}:
+        yield attempt.cause("index-not-applied", right=right, unread=right)
 
 
 def _index_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if an index that was asked is wrong or lacks the package, or torch's index was not asked for it."""
+    """Yield a cause if an index that was asked is wrong, lacks the package, or another one was not asked for it."""
     failure, package = attempt.failure, attempt.package
-    has_pypi = any(judged.kind == "pypi" for _url, judged in attempt.indexes)
-    wrong_index = next(((url, judged) for url, judged in attempt.indexes if judged.kind == "wrong"), None)
+    has_pypi, wrong, torch = attempt.index("pypi"), attempt.index("wrong"), attempt.index("torch")
+    is_carried, nothing = carried_by_torch_index(package), attempt.may_offer_nothing
     lacks_build = bool(failure.local) and not any(failure.local in version for version in failure.offered or ())
-    if wrong_index and (attempt.may_offer_nothing or lacks_build) and (not has_pypi or lacks_build):
-        yield attempt.cause(
-            "index-wrong", index=wrong_index[0], right=_index_with_release(attempt, wrong_index[1].right)
-        )
+    if wrong and (lacks_build or (nothing and not has_pypi)):
+        right = attempt.indexes[wrong].right
+        variant = classify_address(right.lower()).variant
+        if variant and package in CORE and variant not in {row.variant for row in attempt.taken}:
+            right = right_index(attempt, variant) or right  # that of the nearest variant with the release
+        yield attempt.cause("index-wrong", index=wrong, right=right)
+    if package in CORE:
         return
-    torch_url = next((url for url, judged in attempt.indexes if judged.kind == "torch"), "")
-    is_foreign = package not in CORE and not carried_by_torch_index(package)
-    if (
-        torch_url
-        and is_foreign
-        and not has_pypi
-        and (attempt.may_offer_nothing or failure.lacks in {"python", "platform", "version"})
-    ):
-        key = "index-not-applied" if failure.by or failure.locked or failure.lacks else "index-wrong"
-        yield attempt.cause(key, index=torch_url, right=PYPI)
-    elif (
-        carried_by_torch_index(package)
-        and package not in CORE
-        and failure.by in CORE
-        and (not torch_url or _EXPLICIT.search(attempt.text))
-    ):
+    if torch and not has_pypi and not is_carried and (nothing or failure.lacks):
+        is_unasked = failure.by or failure.locked or failure.lacks
+        names = {"index": torch, "right": PYPI, "foreign": package}
+        yield attempt.cause("index-not-applied" if is_unasked else "index-wrong", **names)
+    if is_carried and failure.by in CORE and (not torch or pattern_of("explicit_index").search(attempt.text)):
         yield attempt.cause("index-not-applied", right=right_index(attempt))
 
 
 def _platform_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if the package has no build for this system, by the wheels' tags in the log or the catalogue."""
     failure, machine, package = attempt.failure, attempt.machine, attempt.package
+    is_torch, is_mac = package in CORE, machine.os == "macos"
+    is_from_lock = bool(pattern_of("locked_elsewhere").search(attempt.text))
     if package in {"onnxruntime-directml", "torch-directml"} and machine.os == "linux":
         if machine.wsl is False or package == "onnxruntime-directml":
-            yield attempt.cause("directml-on-native-linux", unknown=() if machine.wsl is False else ("os",))
+            yield attempt.cause("directml-on-native-linux", unknown="" if machine.wsl is False else "os")
         return
-    if machine.os == "macos" and (causes := list(_mac_causes(attempt))):
-        yield from causes
-        return
-    wheel_tag = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
-    is_unconfirmed = (
-        bool(attempt.for_platform) and not any(row.confirmed for row in attempt.for_platform) and bool(failure.local)
-    )
-    is_foreign = bool(wheel_tag) and bool(machine.os) and not _wheel_suits(wheel_tag, machine)
-    systems_served = next(
-        (systems for name, systems in installer_tables().systems.items() if package.startswith(name)), ()
-    )
-    is_elsewhere = bool(attempt.asked) and not attempt.for_platform
-    if systems_served and machine.os and machine.os not in systems_served:
-        yield attempt.cause("lock-for-other-platform")
-    elif failure.lacks == "platform" or is_foreign or (is_elsewhere and machine.os):
-        yield from _missing_wheel_causes(attempt)
-    elif glibc := _glibc_needed(attempt):
-        yield attempt.cause("glibc-too-old", glibc=glibc)
-    elif is_unconfirmed and attempt.may_offer_nothing:  # no index was seen to hold it, and this one does not
-        yield attempt.cause("wheel-not-for-platform", "symptom-and-fact")
-    elif _depends_on_mac_arch(attempt):
-        yield attempt.cause("torch-no-intel-mac-wheel", unknown=("arch",))
-
-
-def _mac_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause for what no index has for macOS: CUDA, or PyTorch with a local version; one for Rosetta, too."""
-    failure, package = attempt.failure, attempt.package
-    if failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package):
-        is_from_lock = failure.locked and _LOCK.search(attempt.text)
-        yield attempt.cause("lock-for-other-platform" if is_from_lock else "cuda-wheel-on-mac")
-    elif attempt.machine.rosetta and package in CORE:
+    if is_mac and (
+        failure.local.startswith("cu")
+        or (is_torch and attempt.variant.removeprefix("nightly/").startswith("cu"))
+        or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)
+    ):
+        yield attempt.cause("lock-for-other-platform" if failure.locked and is_from_lock else "cuda-wheel-on-mac")
+    if is_torch and is_mac and machine.rosetta:
         yield attempt.cause("mps-x86-python-rosetta")
-    elif failure.local and package in CORE:
-        yield from _missing_wheel_causes(attempt)
-
-
-def _missing_wheel_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield the cause why no wheel suits this system: a foreign lock, an Intel Mac, an old glibc, or none is made."""
-    failure, machine = attempt.failure, attempt.machine
-    if _LOCK.search(attempt.text):
+    rows = plain_table("installers.toml")["systems"].items()
+    systems = next((systems for name, systems in rows if package.startswith(name)), ())
+    if systems and machine.os and machine.os not in systems:
         yield attempt.cause("lock-for-other-platform")
-    elif machine.os == "macos" and attempt.package in CORE and machine.arch in {None, "x86_64"}:
-        yield attempt.cause("torch-no-intel-mac-wheel", unknown=() if machine.arch else ("arch",))
-    elif glibc := _glibc_needed(attempt):
-        yield attempt.cause("glibc-too-old", glibc=glibc)
-    else:
-        system = {"macos": "macOS", "windows": "Windows", "linux": "Linux"}.get(machine.os or "", "")
-        yield attempt.cause("wheel-not-for-platform", system=system, tags=", ".join(failure.tags[:6]))
-
-
-def _wheel_suits(tag: str, machine: Machine) -> bool:
-    """Return whether a wheel's platform tag suits the machine's system and, if that is known, its processor."""
-    system = {"win": "windows", "mac": "macos", "man": "linux", "mus": "linux", "lin": "linux"}[tag[:3]]
-    arch = {"x86_64": ("x86_64", "amd64"), "arm64": ("arm64", "aarch64"), "aarch64": ("arm64", "aarch64")}
-    return system == machine.os and (tag.endswith(("any", "universal2", *arch.get(machine.arch or "", (tag,)))))
-
-
-def _glibc_needed(attempt: Attempt) -> str:
-    """Return the oldest glibc that wheels for the machine take if its own is older; "" if not, or unknown."""
-    glibc_here = number(attempt.machine.glibc)
-    if not glibc_here:
-        return ""
-    tags = [match for tag in attempt.failure.tags if (match := re.fullmatch(r"manylinux_(\d)_(\d{1,2})_(\w+)", tag))]
-    tagged = [f"{match[1]}.{match[2]}" for match in tags if match[3] == attempt.machine.arch]
-    versions: list[Number] = [number(match) for match in tagged] or [
-        row.glibc for row in attempt.for_platform if row.glibc
-    ]
-    oldest = min(versions, default=())
-    return ".".join(map(str, oldest)) if oldest and oldest > glibc_here else ""
-
-
-def _depends_on_mac_arch(attempt: Attempt) -> bool:
-    """Return whether a release is served on Apple's processors, not on Intel's, and the Mac's processor is unknown."""
-    if attempt.machine.os != "macos" or attempt.machine.arch or attempt.package not in CORE or not attempt.for_platform:
-        return False
-    platforms = {row.platform for row in attempt.for_platform}
-    return (
-        "macos_x86_64" not in platforms
-        and any_serves(attempt.for_platform, attempt.python)
-        and bool(attempt.failure.wanted)
+    system, arch = next(filter(any, map(platform_of_tag, failure.tags)), (machine.os, machine.arch))
+    suits_arch = arch in {"universal2", machine.arch} or {arch, machine.arch} <= {"arm64", "aarch64", None}
+    has_no_wheel = (
+        failure.lacks == "platform"
+        or (machine.os and not (system == machine.os and (suits_arch or not machine.arch)))
+        or (machine.os and attempt.asked and not attempt.for_platform)
+        or (is_torch and is_mac and failure.local)
     )
+    if has_no_wheel and is_from_lock:
+        yield attempt.cause("lock-for-other-platform")
+    served = {row.platform for row in attempt.for_platform}
+    is_for_arm = not machine.arch and failure.wanted and attempt.is_served and "macos_x86_64" not in served
+    if is_torch and is_mac and machine.arch in {"x86_64", None} and (has_no_wheel or is_for_arm):
+        yield attempt.cause("torch-no-intel-mac-wheel", unknown="" if machine.arch else "arch")
+    tags = [match for tag in failure.tags if (match := re.fullmatch(r"manylinux_(\d_\d{1,2})_(\w+)", tag))]
+    by_tags = [number(match[1]) for match in tags if match[2] == machine.arch]
+    oldest = min(by_tags or [row.glibc for row in attempt.for_platform if row.glibc], default=())
+    if oldest > number(machine.glibc) > ():
+        yield attempt.cause("glibc-too-old")
+    if has_no_wheel:
+        yield attempt.cause("wheel-not-for-platform")
 
 
 def _python_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if the Python does not suit the package: by the installer's words, else by the catalogue."""
     failure, python = attempt.failure, attempt.python
-    is_served = bool(attempt.for_platform) and any_serves(attempt.for_platform, python)
-    if failure.lacks == "python" or (failure.tags and failure.tags[0].startswith("cp")):
-        tagged_python = newest_tagged_python(failure)
-        if not (
-            tagged_python
-            and tagged_python == f"3.{python[1:]}"
-            and failure.tags[0].isalnum()
-            and failure.lacks != "python"
-        ):
-            yield _python_cause(attempt, python, unknown=() if python else ("python",))
+    # ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
+    release = re.escape(failure.release or "-")
+    ignored = re.search(rf"(?<![\w.]){release} requires-python ([<>=!~][^;\n]{{1,60}})", attempt.text)
+    if bounds := failure.bounds or (ignored[1] if ignored else ""):
+        # A late patch stands for a minor release: <=3.11 admits 3.11.0 alone.
+        fitting = [minor for minor in range(7, 30) if is_within(f"3.{minor}.30", bounds)]
+        best = f"3.{fitting[-1]}" if fitting and "<" in bounds else ""
+        is_too_new = best and (not python or number(f"3.{python[1:]}") > number(best))
+        # A project that admits more Pythons than the package supports gets other bounds, and no other Python.
+        names = {"best_python": best} if best or (failure.bounds and not failure.python) else {}
+        yield attempt.cause("python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel", **names)
         return
-    release = failure.wanted.removeprefix("==").partition("+")[0]
-    if bounds := ignored_python_bounds(release, attempt.text):
-        admitted = newest_python_within(bounds)
-        yield (
-            _python_cause(attempt, python, best_python=admitted)
-            if admitted
-            else attempt.cause("python-unsupported-for-wheel")
-        )
+    oldest_offer = min(map(number, failure.offered or ()), default=())
+    if failure.lacks == "python" or "".join(failure.tags[:1]).startswith("cp"):
+        if failure.lacks == "python" or not python or failure.newest_python != f"3.{python[1:]}":
+            yield _unserved_python(attempt, "" if python else "python")
+    elif failure.lacks == "version" or (failure.local and failure.release in (failure.offered or ())):
         return
-    lacks_only_build = bool(failure.local) and release in (failure.offered or ())
-    if failure.lacks == "version" or lacks_only_build:
-        return
-    if not python:
-        of_same_variant = builds_of_variant(
-            attempt.rows, attempt.variant if attempt.variant in {row.variant for row in attempt.rows} else ""
-        )
-        python_by_offer = python_by_oldest_offer(
-            (row for row in of_same_variant if row.platform in attempt.platforms), failure.offered or ()
-        )
-        if python_by_offer and attempt.for_platform and not any_serves(attempt.for_platform, python_by_offer):
-            yield _python_cause(attempt._replace(python=python_by_offer), python_by_offer, unknown=("python",))
-        return
-    if _is_older_than_catalog(attempt) or (attempt.for_platform and not is_served):
-        yield _python_cause(attempt, python)
+    elif python:
+        if attempt.is_ancient or (attempt.for_platform and not attempt.is_served):
+            yield _unserved_python(attempt)
+    elif attempt.is_pin and attempt.for_platform and number(failure.wanted) < oldest_offer:
+        # No index drops a release of a build that it keeps: what is older than all on offer is for older Pythons.
+        yield _unserved_python(attempt, "python")
 
 
-def _is_older_than_catalog(attempt: Attempt) -> bool:
-    """Return whether torch or one of its family is pinned with "==" to less than the oldest one in the catalogue."""
-    specifier = attempt.failure.wanted
-    is_pinned = attempt.package in CORE and specifier.startswith("==")
-    oldest = min((number(row.version) for row in attempt.rows), default=())
-    return is_pinned and not builds_within(attempt.rows, specifier) and number(specifier) < oldest
-
-
-def _python_cause(
-    attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer", best_python: str = ""
-) -> Cause:
+def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installer") -> Cause:
     """Return the cause of a Python that a release does not serve: too new for it, or unsupported.
 
     It counts as too new from the oldest on that PyTorch's newest release serves, and if it is unknown.
     """
-    tags_served = load_catalog().releases[0].pythons["any"]
-    oldest_served = min(number(f"3.{tag[1:]}") for tag in tags_served)
-    is_too_new = not python or number(f"3.{python[1:]}") >= oldest_served
+    oldest_served = min(number(f"3.{tag[1:]}") for tag in load_catalog().releases[0].pythons["any"])
+    is_too_new = not attempt.python or number(f"3.{attempt.python[1:]}") >= oldest_served
+    names = {}
+    if attempt.is_ancient and not attempt.failure.newest_python:
+        rows, wanted = plain_table("installers.toml")["earlier_pythons"], number(attempt.failure.wanted)
+        pythons = (best for name, since, best in rows if name == attempt.package and wanted >= number(since))
+        names = {"best_python": next(pythons, "")}
     key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
-    best_python = best_python or _earlier_python(attempt)
-    return attempt.cause(key, basis, unknown, **({"best_python": best_python} if best_python else {}))
-
-
-def _earlier_python(attempt: Attempt) -> str:
-    """Return the newest Python of a release older than the catalogue's, as listed; "" for any other one."""
-    version = number(attempt.failure.wanted)
-    rows = (
-        installer_tables().earlier_pythons
-        if _is_older_than_catalog(attempt) and not newest_tagged_python(attempt.failure)
-        else ()
-    )
-    return next((python for name, since, python in rows if name == attempt.package and version >= number(since)), "")
+    return attempt.cause(key, basis, unknown, **names)
 
 
 def _release_causes(attempt: Attempt) -> Iterator[Cause]:
     """Yield a cause if a release is not on offer although Python and platform would suit it."""
-    failure = attempt.failure
+    failure, package = attempt.failure, attempt.package
     if failure.conda:
-        is_of_torch = attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}
-        if is_of_torch:
-            yield attempt.cause("release-not-on-index", channel="conda-forge")
-        return
-    is_listed = failure.lacks == "version" or bool(failure.offered)
-    if _NETWORK.search(attempt.text):  # a page that did not come may list the release
-        return
-    if is_listed and failure.wanted and (attempt.rows or failure.offered):
-        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest_release(attempt))
-
-
-def _index_with_release(attempt: Attempt, right: str) -> str:
-    """Return the address that was meant, or if it lacks the release, of the nearest variant's index that has it."""
-    variant = classify_address(right.rstrip("/").lower()).variant if right else ""
-    rows = (
-        builds_within(attempt.rows, attempt.failure.wanted)
-        if attempt.package in CORE and attempt.failure.wanted
-        else ()
-    )
-    variants_there = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
-    nearest_variant = (
-        variant_near(variant, variants_there) if variant and variants_there and variant not in variants_there else ""
-    )
-    return load_catalog().index_url(nearest_variant) or right if nearest_variant else right
-
-
-def _nearest_release(attempt: Attempt) -> str:
-    """Return the release nearest to one that does not exist, as a requirement; "" if it exists or none is known."""
-    release_asked = number(attempt.failure.wanted)
-    if builds_within(attempt.rows, attempt.failure.wanted) or not release_asked:
-        return ""
-    release = attempt.failure.wanted.removeprefix("==").partition("+")[0]
-    if release in (attempt.failure.offered or ()):  # only its build with that tag is not here
-        return f"{attempt.package}=={release}"
-    releases = {row.version for row in attempt.rows if row.version} or set(attempt.failure.offered or ())
-    same_minor = [candidate for candidate in releases if number(candidate)[:2] == release_asked[:2]]
-    nearest = max(same_minor or releases, key=number, default="")
-    return f"{attempt.package}=={nearest}" if nearest else ""
-
-
-def _other_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if nothing was offered and nothing else explains it: a strange index, or a new Python."""
-    package, python = attempt.package, attempt.python
-    if not attempt.may_offer_nothing or _NETWORK.search(attempt.text):
-        return
-    kinds = {judged.kind: url for url, judged in attempt.indexes}
-    is_known = bool(attempt.rows) or package in OTHERS or package in all_names()
-    if is_known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
-        key = "mirror-without-files" if "mirror" in kinds else "index-wrong"
-        yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=right_index(attempt))
-    elif is_known and python.rstrip("t"):
-        minors = sorted({int(tag[1:].rstrip("t")) for row in attempt.rows for tag in row.pythons})
-        newest = (
-            minors[-NEWEST:] or [int(tag[1:].rstrip("t")) for tag in load_catalog().releases[0].pythons["any"]][-6:]
-        )
-        minor = int(python[1:].rstrip("t"))
-        if minor in newest[-NEWEST:] or minor > newest[-1] or minor < 10:  # noqa: PLR2004 - no build of today serves it
-            yield _python_cause(attempt, python, ("index",), "symptom-told")
-        else:
-            yield attempt.cause("index-wrong", "symptom-told", ("index",), right=right_index(attempt))
-
-
-def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield a cause for the first wheel that an index lists and does not deliver: its file gives HTTP 403 or 404."""
-    named_addresses = addresses(unjoined_text(log))
-    for address in named_addresses:
-        file = re.search(
-            r"/([a-z0-9][\w.]{0,60})-(\d[\w.]{0,20})(?:(?:%2b|\+)([\w.]{2,20}))?-[^/]{5,120}\.whl", address.url
-        )
-        if file and address.state in {"403", "404"} and "github.com" not in address.url:
-            local = f"+{file[3]}" if file[3] else ""
-            failure = Failure(file[1].replace("_", "-"), address.at, f"=={file[2]}{local}")
-            attempt = attempt_of(failure, log, machine)
-            index = next((other.url for other in named_addresses if not other.state), address.url.rpartition("/")[0])
-            right_url = right_index(attempt)
-            is_right = bool(right_url) and address.url.startswith(right_url)
+        has_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in attempt.machine.gpus)
+        is_for_cuda = has_nvidia or re.search(r"\bpytorch-cuda\b|\bcudatoolkit\b", attempt.text)
+        pin = failure.wanted.removeprefix("=").removesuffix(".*") if package == "pytorch" else ""
+        gpu = f"pytorch-gpu{pin}" if is_for_cuda and attempt.machine.os != "macos" else ""
+        if package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}:
             yield attempt.cause(
-                "release-not-on-index" if is_right else "mirror-without-files", index=index, right=right_url
+                "release-not-on-index", channel="conda-forge", release="", requirement="", conda_gpu=gpu
             )
-            return
-
-
-def _prose_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield causes if a person tells that a package cannot be installed and the machine's facts exclude it."""
-    text = log.text
-    if not _CANNOT.search(text) or _NETWORK.search(text):
         return
-    python_match = _PYTHON_TOLD.search(text)
-    if python_match and not machine.python:
-        machine = replace(machine, python=python_match[1] or python_match[2] or f"3.{python_match[3]}")
-    names = {"torch", *FAMILY, "torch-directml", "onnxruntime", "onnxruntime-directml", "onnxruntime-gpu"}
-    for failure in mentions(text.replace("pytorch", "torch"), names):
-        attempt = attempt_of(failure._replace(at=0), log, machine)
-        for find in (_machine_causes, _platform_causes, _python_causes):
-            if causes := list(find(attempt)):
-                yield from (cause._replace(basis="symptom-and-fact") for cause in causes)
-                return
+    if attempt.variant.startswith("nightly/") and package in CORE and attempt.may_offer_nothing and attempt.is_served:
+        # The indexes of nightly builds come and go with CUDA's releases.
+        right = right_index(attempt, attempt.variant.removeprefix("nightly/"))
+        yield attempt.cause("release-not-on-index", release=package, right=right)
+        return
+    offered, wanted = failure.offered or (), number(failure.wanted)
+    is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)
+    if is_listed and not pattern_of("network").search(attempt.text):  # a page that did not come may list the release
+        releases = {row.version for row in attempt.rows if row.version} or {*offered}
+        if failure.release in offered:  # only its build with that tag is not here
+            releases = {failure.release}
+        alike = [release for release in releases if number(release)[:2] == wanted[:2]]
+        nearest = (
+            ""
+            if attempt.taken or not wanted or package.startswith("nvidia-")
+            else max(alike or releases, key=number, default="")
+        )
+        nearest = f"{package}=={nearest}" if nearest else ""
+        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=nearest)
 
 
-# hint: `numpy` was found on https://T, but not at the requested version (numpy==2.0). A compatible version may be
-# available on a subsequent index (e.g., https://P).
-_FIRST_INDEX = re.compile(
-    r"`([a-z0-9][\w.-]{0,60})` was found on (\S{4,200}?),\s{1,9}but not at the requested version[^)]{1,90}\)"
-    r"(?:[^()]{1,160}\(e\.g\.,\s{1,9}(\S{4,200}?)\))?"
-)
-_TORCH_BUILD = re.compile(r"\btorch(?:\{[^{}]{0,200}\})?==\d[\w.]{0,20}\+(cu\d{2,3}|rocm[\d.]{1,6}|xpu)\b")
-# Settings of an index, and the tools that do not read them:
-#   extra-index-url below [tool.uv.pip]: only `uv pip` reads it
-#   export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cu130: only pip reads it
-# https://docs.astral.sh/uv/reference/settings/#pip, https://docs.astral.sh/uv/pip/compatibility/, 2026-11-26
-_UV_PIP_TABLE = re.compile(r"^[ \t]*\[tool\.uv\.pip\][ \t]*\n(?:[^\[\n][^\n]*\n){0,8}?[^\[\n]*index", re.MULTILINE)
-_BY_PROJECT = re.compile(r"\buv (?:sync|lock|run|add|export)\b")
-_PIP_SETTINGS = re.compile(
-    r"\bpip_(?:extra_)?index_url ?=|pip config (?:set|list)[^\n]{0,40}(?:\n[^\n]{0,40})?index|pip\.(?:conf|ini)\b"
-)
-_BY_UV = re.compile(r"no solution found when resolving|\buv pip install\b|\buv (?:sync|lock|add)\b")
-
-
-def unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if an index is named in a setting or a message and was not asked for the package."""
-    # uv says itself that it stops at the first index that knows a name.
-    first_index = _FIRST_INDEX.search(attempt.text)
-    if first_index and first_index[1] == attempt.package:
-        yield attempt.cause("index-not-applied", index=first_index[2], right=first_index[3] or "")
-    # Another index stands where this tool does not look: pip's settings, or those of `uv pip` alone.
-    text, right_url = attempt.text, right_index(attempt) if attempt.package in CORE else ""
-    is_pip_setting = _BY_UV.search(text) and _PIP_SETTINGS.search(text)
-    if right_url not in {"", PYPI} and (is_pip_setting or (_BY_PROJECT.search(text) and _UV_PIP_TABLE.search(text))):
-        yield attempt.cause("index-not-applied", right=right_url)
-
-
-def right_index(attempt: Attempt) -> str:
+def right_index(attempt: Attempt, variant: str = "") -> str:
     """Return the index that has the release for this machine, of the variant nearest to the one asked for.
 
     "PyPI" stands for its index; "" if no index is known to have it.
     """
-    if attempt.package not in CORE:
-        if carried_by_torch_index(attempt.package) and attempt.failure.by in CORE and attempt.variant:
-            return load_catalog().index_url(_index_tag(attempt.variant)) or ""
-        if carried_by_torch_index(attempt.package) and (build := _TORCH_BUILD.search(attempt.text)):
-            return load_catalog().index_url(build[1]) or ""
-        return PYPI
-    rows = builds_within(attempt.rows, attempt.failure.wanted)
-    variants_there = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
-    if attempt.python:
-        variants_there &= {row.variant for row in rows if any_serves([row], attempt.python)}
-    nearest_variant = variant_near(attempt.variant, variants_there)
-    return load_catalog().index_url(nearest_variant) or "" if nearest_variant else PYPI if rows else ""
+    package, catalog, variant = attempt.package, load_catalog(), variant or attempt.variant
+    if package not in CORE:
+        build = pattern_of("torch_build").search(attempt.text)
+        variant = (variant if attempt.failure.by in CORE else "") or (build[1] if build else "")
+        of_rocm = re.match(r"rocm\d{1,2}\.\d{1,2}", variant)  # rocm7.2 for AMD's rocm7.2.0.gita272dfa8
+        is_carried = variant and carried_by_torch_index(package)
+        return catalog.index_url(of_rocm[0] if of_rocm else variant) or "" if is_carried else PYPI
+    here = [row for row in attempt.taken if row.platform in attempt.platforms]
+    suiting = {row.variant for row in here if not attempt.python or row.serves(attempt.python)} - {"pypi"}
+    nearest = variant_near(variant, suiting)
+    return catalog.index_url(nearest) or "" if nearest else PYPI if attempt.taken else ""
 
 
-def _index_tag(local: str) -> str:
-    """Return the tag of the index for a local version: "rocm7.2" for AMD's `rocm7.2.0.gita272dfa8`."""
-    match = re.match(r"rocm\d{1,2}\.\d{1,2}", local)
-    return match[0] if match else local
-
-
-UNNAMED = "the package"
-
-
-def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield the cause of the first Python that an installer refuses, else of a project that admits too many."""
-    for version, bounds, at in refused_pythons(log.text):
-        tag = f"3{version.split('.')[1]}" if version.startswith("3.") else ""
-        depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
-        failure = Failure(depends[1] if depends else UNNAMED, at)
-        attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
-        bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
-        is_too_new = bool(bound) and number(version) >= number(bound[1] if bound else "")
-        key = "python-too-new-for-wheel" if is_too_new else "python-unsupported-for-wheel"
-        yield attempt.cause(key, best_python=newest_python_within(bounds) or newest_python(attempt.for_platform))
+def _other_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield a cause if nothing was offered and nothing else explains it: a strange index, or a new Python."""
+    package, python, catalog = attempt.package, attempt.python, load_catalog()
+    is_known = bool(attempt.rows) or package in OTHERS or package in all_names()
+    if not attempt.may_offer_nothing or not is_known or pattern_of("network").search(attempt.text):
         return
-    for package, bounds, at in narrower_pythons(log.text):
-        attempt = attempt_of(Failure(package, at), log, machine)
-        yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
+    strange = attempt.index("mirror", "unknown")
+    if strange and not attempt.index("pypi"):
+        key = "mirror-without-files" if attempt.index("mirror") else "index-wrong"
+        yield attempt.cause(key, index=strange, right=right_index(attempt))
+    mirror = next((url for url in attempt.indexes if is_pypi_mirror(url, catalog)), "")
+    if mirror and python and any(row.serves(python) for row in attempt.rows):
+        yield attempt.cause("mirror-without-files", "symptom-and-fact", index=mirror, right=PYPI)
+    if python:
+        tags = {tag for row in attempt.rows for tag in row.pythons} or {*catalog.releases[0].pythons["any"]}
+        minors, minor = sorted({int(tag[1:].rstrip("t")) for tag in tags}), int(python[1:].rstrip("t"))
+        if minor >= minors[-NEWEST:][0] or minor < 10:  # noqa: PLR2004 - no build of today serves it
+            yield _unserved_python(attempt, "index", "symptom-told")
+
+
+_FINDERS: tuple[Callable[[Attempt], Iterator[Cause]], ...] = (
+    _machine_causes,
+    _cache_causes,
+    _name_causes,
+    _unasked_index_causes,
+    _index_causes,
+    _platform_causes,
+    _python_causes,
+    _release_causes,
+    _other_causes,
+)
+
+
+def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield a cause for each wheel that an index lists and does not deliver: its file gives HTTP 403 or 404."""
+    named_addresses = addresses(log)
+    for address in named_addresses:
+        # https://…/torch-2.15.0%2Bcu130-cp312-cp312-win_amd64.whl
+        file = re.search(
+            r"/([a-z0-9][\w.]{0,60})-(\d[\w.]{0,20})((?:%2b|\+)[\w.]{2,20})?-[^/]{5,120}\.whl", address.url
+        )
+        if file and address.state in {"403", "404"} and "github.com" not in address.url:
+            version = f"=={file[2]}{(file[3] or '').replace('%2b', '+')}"
+            attempt = Attempt(Failure(file[1].replace("_", "-"), address.at, version), log, machine)
+            index = next((other.url for other in named_addresses if not other.state), address.url.rpartition("/")[0])
+            right = right_index(attempt)
+            key = "release-not-on-index" if right and address.url.startswith(right) else "mirror-without-files"
+            yield attempt.cause(key, index=index, right=right)
+
+
+def _prose_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield causes if a person tells that a package cannot be installed and the machine's facts exclude it."""
+    text = log.text.replace("pytorch", "torch")
+    if not pattern_of("cannot_install").search(text) or pattern_of("network").search(text):
         return
-
-
-def ignored_python_bounds(release: str, text: str) -> str:
-    """Return the Pythons of a release that pip ignored for its own, as a specifier, from a log in lower case.
-
-    "" if it ignored none.
-
-    ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
-    """
-    match = (
-        re.search(rf"(?<![\w.]){re.escape(release)} requires-python ([<>=!~][^;\n]{{1,60}})", text) if release else None
-    )
-    return match[1] if match else ""
-
-
-def newest_python_within(bounds: str) -> str:
-    """Return the newest Python that an upper bound admits: 3.12 for `>=3.9,<3.13`; "" without such a bound."""
-    match = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
-    return f"3.{int(match[2]) - (not match[1])}" if match else ""
+    told = pattern_of("python").search(text)
+    if told and not machine.python:
+        machine = replace(machine, python=f"3.{told[1] or told[2] or told[3]}")
+    for match in pattern_of("mention").finditer(text):
+        attempt = Attempt(Failure(f"{match[1]}{match[2] or ''}", 0, _specifier(match[3] or "")), log, machine)
+        for find in (_machine_causes, _platform_causes, _python_causes):
+            yield from (cause._replace(basis="symptom-and-fact") for cause in find(attempt))

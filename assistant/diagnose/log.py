@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from importlib.util import find_spec
-from itertools import accumulate, chain
+from itertools import accumulate
 
-from assistant.diagnose.installer_output import MARKS as INSTALLERS
-from assistant.diagnose.missing import MARKS as LOADERS
-from assistant.diagnose.rules import load_rules, plain_table
+from assistant.diagnose.rules import compiled, literals, load_rules, plain_table
+from assistant.diagnose.words import Prose, written_by_person
 from assistant.model.machine import Machine
 from assistant.parsers.decode import decode_entities, normalize_text, text_pieces
 from assistant.parsers.mentioned import read_mentioned
@@ -20,10 +18,8 @@ from assistant.parsers.mentioned import read_mentioned
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
 MESSAGES = "localized_messages.toml"  # other wordings and languages, by the message that rules know
 SHORT = 10**6  # characters up to which a log is kept whole
-LONGEST_LINE = 2000
 LONGEST_WORD = 500  # characters without a blank of which the ends are kept: an image as text, a dump of memory
-LINE_END = 4000  # characters kept of each end of a line
-ALL_ENDS = 200_000  # characters kept of all lines that are longer than that
+LINE_END = 2000  # characters kept of each end of a line
 AROUND = 3  # lines kept before and after one that matters
 ENDS = 200  # lines kept from the beginning and the end
 LONG = 400  # characters of a line above which its neighbours are not kept with it
@@ -43,6 +39,7 @@ class Log:
         texts.extend(text for _index, text in joined)
         self.text = "\n".join(texts)
         self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
+        self._first_lines: dict[str, int | None] = {}
 
     @cached_property
     def facts(self) -> Machine:
@@ -54,38 +51,65 @@ class Log:
         """Whether a person wrote it (and no program), for each of `lines`."""
         return written_by_person([line for _number, line in self.lines])
 
+    @cached_property
+    def prose(self) -> Prose:
+        """What a person wrote, and what it tells."""
+        return Prose(self)
+
+    def first_line(self, pattern: str) -> int | None:
+        """Return the index in `lines` of the first line in which a rule's pattern matches; None if none does.
+
+        Each pattern is searched once, and only where one of its literals is in the text.
+        """
+        if pattern not in self._first_lines:
+            is_likely = any(literal in self.text for literal in literals(pattern))
+            match = compiled(pattern).search(self.text) if is_likely else None
+            self._first_lines[pattern] = self.index_at(match.start()) if match else None
+        return self._first_lines[pattern]
+
+    def holds(self, pattern: str) -> bool:
+        """Return whether a rule's pattern matches in the log."""
+        return self.first_line(pattern) is not None
+
     def index_at(self, position: int) -> int:
         """Return the index in `lines` of the line at a position in `text`."""
         return int(self._origins[bisect_right(self._starts, position) - 1])
 
-    def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
+    def start_of(self, index: int) -> int:
+        """Return the position in `text` at which the line at an index begins."""
+        return self._starts[index]
+
+    def around(self, index: int, count: int) -> tuple[tuple[int, str], ...]:
         """Return the line at an index with up to `count` lines on each side, each with its number in the file."""
         return self.lines[max(0, index - count) : index + count + 1]
+
+    def near(self, index: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
+        """Yield what a pattern's group matches in lines with "site-packages": from an index upwards, then below it.
+
+        Without an index all lines are read from the last one upwards.
+        """
+        start = len(self.lines) if index is None else index + 1
+        for _number, text in (*reversed(self.lines[:start]), *self.lines[start:]):
+            if "site-packages" in text and (match := pattern.search(text)):
+                yield match[1]
 
 
 def read_log(data: bytes | str) -> Log:
     """Return what a program printed as a log, a long one thinned; raise `BadInput` for a binary file."""
     pieces = iter([normalize_text(data)]) if isinstance(data, str) else text_pieces(data)
     if len(data) <= SHORT:
-        return Log(enumerate(_shortened_lines("".join(pieces)), 1))
+        return Log(enumerate(map(_shortened, "".join(pieces).split("\n")), 1))
     return Log(_relevant_lines(pieces))
 
 
-def _shortened_lines(text: str) -> list[str]:
-    """Return the lines of a text, of too long words and lines only their ends, in pieces of `LONGEST_LINE`."""
-    lines = text.split("\n")
-    if max(map(len, lines)) <= LONGEST_WORD:
-        return lines
-    lines = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", text).split("\n")
-    long_lines = sum(len(line) > 2 * LINE_END for line in lines)
-    end_length = min(LINE_END, ALL_ENDS // 2 // max(long_lines, 1))
-    parts = chain.from_iterable(
-        (line,) if len(line) <= 2 * LINE_END else (line[:end_length], line[-end_length:]) for line in lines
-    )
-    return [part[start : start + LONGEST_LINE] for part in parts for start in range(0, len(part) or 1, LONGEST_LINE)]
-
-
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
+
+
+def _shortened(line: str) -> str:
+    """Return a line, of too long words and of a line that is too long only the ends."""
+    if len(line) > LONGEST_WORD:
+        line = _WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]} {word[0][-LONGEST_WORD // 2 :]}", line)
+    return line if len(line) <= 2 * LINE_END else f"{line[:LINE_END]} {line[-LINE_END:]}"
 
 
 def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
@@ -95,13 +119,15 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """
     lines_kept: dict[int, str] = {}
     last_lines: list[tuple[int, str]] = []
-    prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *LOADERS])
+    installers, libraries = plain_table("installers.toml"), plain_table("libraries.toml")
+    literal = [mark for message in installers["message"] for mark in literals(message["pattern"])]
+    prefilter = Prefilter([*translations(), *load_rules().marks, *installers["marks"], *literal, *libraries["marks"]])
     number = 1
     for piece in pieces:
         if piece.isspace():
             number += piece.count("\n")
             continue
-        lines = _shortened_lines(piece)
+        lines = [*map(_shortened, piece.split("\n"))]
         indexes = set(range(min(ENDS, len(lines)))) if number == 1 else set()
         for index in prefilter.lines("\n".join(lines).lower()):
             margin = AROUND if len(lines[index]) <= LONG else 0
@@ -151,8 +177,9 @@ def normalized_text(text: str) -> str:
     lower = _FRAME.sub("", decode_entities(lower))
     for translated, english in translations().items():
         lower = lower.replace(translated, english) if translated in lower else lower
-    for pattern, usual in _variant_patterns().items():
-        lower = pattern.sub(usual, lower)
+    for usual, forms in plain_table(MESSAGES)["manners"].items():
+        for form in forms:
+            lower = compiled(form).sub(usual, lower)
     return lower
 
 
@@ -201,24 +228,11 @@ def translations() -> dict[str, str]:
     return {message: english for english, foreign in plain_table(MESSAGES)["translated"].items() for message in foreign}
 
 
-@cache
-def _variant_patterns() -> dict[re.Pattern[str], str]:
-    """Return the usual form of a message for each pattern of its other forms."""
-    return {
-        re.compile(pattern): usual
-        for usual, patterns in plain_table(MESSAGES)["manners"].items()
-        for pattern in patterns
-    }
-
-
 # All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.
-MOST_LINES = 200  # with the same literal that are looked at in one piece
-ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
+MOST_LINES = 2000  # with the same literal, after which it is no longer looked for: it stands in every other line
 AROUND_LITERAL = 150  # bytes before and after a literal that make the shape of its line
-FIRST = 1 << 16  # bytes of a piece that show which literals stand in every other line
 BRIEF = 4  # letters of a literal that stands in random letters by chance, unless it has to begin a word
 ENDING = 3  # letters that a word may have more than a brief literal: fail, failed, failure
-
 DIGITS = b"0123456789"
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 
@@ -230,7 +244,7 @@ class Prefilter:
     """
 
     def __init__(self, literals: Iterable[str]) -> None:
-        self._left = {literal.encode(): ENOUGH for literal in sorted(set(literals))}
+        self._left = {literal.encode(): MOST_LINES for literal in sorted(set(literals))}
         self._shapes: set[bytes] = set()
 
     def lines(self, text: str) -> set[int]:
@@ -239,39 +253,29 @@ class Prefilter:
         A line's shape is the text near the literal without its digits, which lines of a progress bar differ in.
         """
         data = text.encode("utf-8", "replace")
-        second_part = data.find(b"\n", FIRST) + 1
-        counts: Counter[bytes] = Counter()
-        indexes = set(self._fresh(data[:second_part], counts)) if second_part else set()
-        lines_before = data.count(b"\n", 0, second_part)
-        indexes.update(lines_before + index for index in self._fresh(data[second_part:], counts))
-        return indexes
-
-    def _fresh(self, data: bytes, counts: Counter[bytes]) -> Iterator[int]:
-        """Yield the index of each line that shows a literal in a new shape, and remember the shape.
-
-        Literals that were found too often are left out; `counts` are the lines of each in this piece.
-        """
-        literals = [text for text, left in self._left.items() if left > 0 and counts[text] < MOST_LINES]
+        literals = [text for text, left in self._left.items() if left > 0]
         ends = [0] * len(literals)  # of the line in which each literal was last found
-        line_index = counted_to = 0
+        starts = set()
         for number, at in _literal_positions(literals, data):
             literal = literals[number]
             if at < ends[number] or (len(literal) <= BRIEF and not _begins_a_word(literal, at, data)):
                 continue
             end = data.find(b"\n", at)
-            ends[number] = end = len(data) if end < 0 else end
-            counts[literal] += 1
+            end = len(data) if end < 0 else end
             start = max(at - AROUND_LITERAL, data.rfind(b"\n", max(0, at - AROUND_LITERAL), at) + 1)
             after = data[at + len(literal) : min(end, at + AROUND_LITERAL)]
             # The literal keeps its digits: 0x80070057 and 0x80004005 are two errors.
             shape = b"".join((data[start:at].translate(None, DIGITS), literal, after.translate(None, DIGITS)))
             if shape not in self._shapes:
                 self._shapes.add(shape)
-                self._left[literal] -= 1
-                line_index, counted_to = line_index + data.count(b"\n", counted_to, at), max(at, counted_to)
-                yield line_index
-            if self._left[literal] <= 0 or counts[literal] >= MOST_LINES:
-                ends[number] = len(data)
+                starts.add(at)
+            self._left[literal] -= 1
+            ends[number] = end if self._left[literal] > 0 else len(data)
+        indexes, counted_to, index = set(), 0, 0
+        for at in sorted(starts):
+            index, counted_to = index + data.count(b"\n", counted_to, at), at
+            indexes.add(index)
+        return indexes
 
 
 def _begins_a_word(literal: bytes, at: int, data: bytes) -> bool:
@@ -303,56 +307,6 @@ def _literal_positions(literals: list[bytes], data: bytes) -> Iterator[tuple[int
     yield from ((number, at) for at, number in sorted(hits))
 
 
-FEW = 4  # chosen: lines of a text without any program's line that are somebody's notes
-LEAST_CHINESE = 4  # chosen: characters; a program's own messages in Chinese are translated before they are searched
-# How programs alone begin a line: with a time, a level, an error's name, a place in a file, a bar of progress.
-#   2026-11-21 10:20:30,123 INFO …   [81234.1] …   Traceback (most recent call last):   RuntimeError: …
-#   /usr/lib/x.py:12: UserWarning: …   100%|████████| 7/7 [00:02<00:00,  3.10it/s]
-_PROGRAM = re.compile(
-    r"\s*(?:\[?\d{4}-\d\d-\d\d|\[? ?\d{1,9}\.\d|\d\d:\d\d[:.]\d\d|File \"|Traceback|[IWEF]\d{4} "
-    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b"
-    r"|warnings\.warn"
-    r"|(?:[A-Za-z]:)?[\\/~.][\w ./\\-]{2,200}:\d)|.{0,80}\b\d{1,3}%\|"
-)
-# How programs mostly begin one, and people at times: a prompt, a mark, a path, a name and its value, a statement.
-#   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
-_PRINTED = re.compile(
-    r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
-    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S|(?:import|from|def|class|return|at) \w"
-    r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
-    r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
-)
-# Words that people use of themselves, of one another and of their trouble, and programs do not.
-_PERSON = re.compile(
-    r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
-    r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
-    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works"
-    r"|was|gets|wants|dies|takes|needs|crashes|stops|fails|hangs)"
-    r"|says that"
-    r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
-    re.IGNORECASE,
-)
-_CHINESE = re.compile("[\u4e00-\u9fff]")
-
-
-def written_by_person(lines: Sequence[str]) -> list[bool]:
-    """Return for each line whether a person wrote it; False for an empty one."""
-    surely_printed = [bool(_PROGRAM.match(line)) for line in lines]
-    probably_printed = [
-        is_surely_printed or bool(_PRINTED.match(line))
-        for line, is_surely_printed in zip(lines, surely_printed, strict=True)
-    ]
-    is_a_note = sum(1 for line in lines if line.strip()) <= FEW and not any(probably_printed)
-    return [
-        bool(line.strip())
-        and not is_surely_printed
-        and (
-            is_a_note or bool(_PERSON.search(line)) or (not is_printed and len(_CHINESE.findall(line)) >= LEAST_CHINESE)
-        )
-        for line, is_surely_printed, is_printed in zip(lines, surely_printed, probably_printed, strict=True)
-    ]
-
-
 LAST = 12  # chosen: lines at the end that tell how a run ended
 # Epoch 3/3 …    100%|████| 30/30 [00:02<00:00]    Prompt executed in 12.3 seconds
 # Training complete    saved to out.png    wrote lecture04.srt    12.4 tokens/s    to see the gui go to: http://127.0.0.1:8188
@@ -367,17 +321,23 @@ _FAILED = re.compile(
     r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
     r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
 )
+# RuntimeError: …     error: subprocess-exited-with-error
+ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
 # Failed to create CUDAExecutionProvider. …     Error running sage attention: …, using pytorch attention instead.
+# !!! Exception during processing !!! …     (of ComfyUI, which says "Prompt executed" even then)
 _WITHOUT_IT = re.compile(
     r"failed to create (?:cuda|tensorrt|dml|rocm|openvino|qnn|coreml|migraphx)executionprovider"
     r"|failed to load library \S{0,40}onnxruntime_providers_"
-    r"|error running sage attention"
+    r"|error running sage attention|exception during processing"
 )
 # Traceback (most recent call last):
 #   File "/content/Real-ESRGAN/inference_realesrgan_video.py", line 10, in <module>
 _UNCAUGHT = re.compile(
     r"traceback \(most recent call last\):\nfile \"[^\n]{0,200}, in <module>\n(?:(?!traceback )[^\n]{0,400}\n){0,60}?"
     r"[\w.]{0,60}(?:error|exception)(?:: [^\n]*)?(?:\n|$)"
+)
+_COMFY_FAILED = re.compile(
+    r"exception during processing|\w(?:error|exception): [^\n]{1,300}\n{1,3}[^\n]{0,40}prompt executed"
 )
 _PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
 
@@ -397,9 +357,8 @@ def ended_well(log: Log) -> bool:
     An installation that ended well is no such run: what it put in place may be the trouble.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
-    if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
-        return False
-    if _WITHOUT_IT.search(log.text):
+    # "Prompt executed" says ComfyUI after a failure, too.
+    if _COMFY_FAILED.search(log.text) or _WITHOUT_IT.search(log.text) or died_at(log.text) >= 0:
         return False
     success = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return success is not None and not any(_FAILED.search(line) for line in lines[success:])

@@ -1,195 +1,141 @@
-"""What people tell in their own words: symptoms with the causes that facts give them, and messages that they retell."""
+"""What a person wrote in a log, and what it tells: things by a lexicon, and messages that people retell."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
-from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
-from assistant.diagnose.log import Log
-from assistant.diagnose.predicates import check_facts, evaluate
-from assistant.diagnose.rules import Cause, check_up, table
-from assistant.model.machine import Machine
-from assistant.model.record import Record
-from assistant.parsers.mentioned import find_replaced_torch
+from assistant.diagnose.rules import NO_NAMES, Sign, compiled, plain_table
 
+if TYPE_CHECKING:
+    from assistant.diagnose.log import Log
+
+FEW = 4  # chosen: lines of a text without any program's line that are somebody's notes
+LEAST_CHINESE = 4  # chosen: characters; a program's own messages in Chinese are translated before they are searched
+# How programs alone begin a line: with a time, a level, an error's name, a place in a file, a bar of progress.
+#   2026-11-21 10:20:30,123 INFO …   [81234.1] …   Traceback (most recent call last):   RuntimeError: …
+#   /usr/lib/x.py:12: UserWarning: …   100%|████████| 7/7 [00:02<00:00,  3.10it/s]
+_PROGRAM = re.compile(
+    r"\s*(?:\[?\d{4}-\d\d-\d\d|\[? ?\d{1,9}\.\d|\d\d:\d\d[:.]\d\d|File \"|Traceback|[IWEF]\d{4} "
+    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b"
+    r"|warnings\.warn"
+    r"|(?:[A-Za-z]:)?[\\/~.][\w ./\\-]{2,200}:\d)|.{0,80}\b\d{1,3}%\|"
+)
+# How programs mostly begin one, and people at times: a prompt, a mark, a path, a name and its value, a statement.
+#   >>> import torch   + torch==2.15.0   ├── …   C:\Users\…   Is CUDA available: False   Collecting torch
+_PRINTED = re.compile(
+    r"\s*(?:[\[>$#]|PS |[A-Za-z]:\\|[~./]+/?\w[\w./-]*/|[-=*+~_|│├└─━✓✗→•·]+(?:\s|$)|[-=*+~_]{3}"
+    r"|(?:error|warning|fatal)\b|\w[\w ./()-]{0,50}[:=]\s|[\w.-]+==\S"
+    r"|import [\w.]+(?: as \w+)?\s*(?:[;#,]|$)|from [\w.]+ import|(?:def|class|return|at) \w"
+    r"|(?:Successfully|Collecting|Downloading|Installing|Requirement|Looking|Using|Building|Preparing|Found|Attempting"
+    r"|Uninstalling|Resolved|Prepared|Audited|Loading|Loaded|Saving|Epoch|Step|Total|Device|Set|Got|User provided) )"
+)
+# Words that people use of themselves, of one another and of their trouble, and programs do not.
+_PERSON = re.compile(
+    r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
+    r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
+    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works"
+    r"|was|gets|wants|dies|takes|needs|crashes|stops|fails|hangs)"
+    r"|says that"
+    r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
+    re.IGNORECASE,
+)
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 APART_IN_A_SENTENCE = 60  # chosen: characters between words that belong together
 LONGEST_SENTENCE = 400  # chosen: nobody tells what is wrong in a longer line
+APART_IN_A_TEXT = 160  # chosen: characters between words of one thought, some two sentences
+LONGEST_TEXT = 4000  # chosen: characters that a person writes of one problem
 # Ends of sentences; a full stop ends one where a blank follows, since versions and file names hold stops, too.
 _ENDS = re.compile(r"[!?;。！？；\n]|\.(?=\s|$)|(?<=\w),(?=\s)")
 
-# What goes wrong once another build is there.
-_NO_LONGER = re.compile(
-    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
-    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
-)
 
-# RuntimeError: …     error: subprocess-exited-with-error
-_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
+def written_by_person(lines: Sequence[str]) -> list[bool]:
+    """Return for each line whether a person wrote it; False for an empty one."""
+    printed = [bool(_PROGRAM.match(line) or _PRINTED.match(line)) for line in lines]
+    is_a_note = sum(1 for line in lines if line.strip()) <= FEW and not any(printed)
+    return [
+        bool(line.strip() and not _PROGRAM.match(line))
+        and (is_a_note or bool(_PERSON.search(line)) or (not mark and len(_CHINESE.findall(line)) >= LEAST_CHINESE))
+        for line, mark in zip(lines, printed, strict=True)
+    ]
 
 
-class Sign(Record, frozen=True):
-    """One way to tell something: a sentence has a word of each list in `near`, each near one of the first list's.
+class Prose:
+    """What a person wrote in a log: its text in lower case, and what it tells (`told`, see `_told_lines`)."""
 
-    A sentence with a word of one of the lists in `none` does not tell it.
+    def __init__(self, log: Log) -> None:
+        self.told = _told_lines(log)
+        lines = [(index, line.lower()) for index, (_number, line) in enumerate(log.lines) if log.written[index]]
+        self.text = "\n".join(line for _index, line in lines)
+        self._indexes = [index for index, _line in lines]
+        self._starts = [match.end() for match in re.finditer(r"^", self.text, re.MULTILINE)]
+        printed = (line for (_number, line), mine in zip(log.lines, log.written, strict=True) if not mine)
+        self._is_all_prose = not any(map(str.strip, printed))
+
+    @cached_property
+    def asks_for_nothing(self) -> bool:
+        """Whether a text tells of no trouble: of a wish, of what is solved, or only of what works.
+
+        Who has trouble often says as well what works: another program, another machine, the processor; and who tells
+        what was tried asks for more than a plan.
+        """
+        told = self.told
+        wishes = "wish" in told and "tried" not in told
+        return "solved" in told or wishes or ("fine" in told and not {"trouble", "wants-nvidia"} & {*told})
+
+    @property
+    def symptoms(self) -> list[dict[str, Any]]:
+        """The rows of the symptoms that are told, in the order of their table."""
+        return [row for row in _table("symptom") if row["key"] in self.told]
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether a text tells how a problem was solved, and no line of it was printed by a program."""
+        return "solved" in self.told and self._is_all_prose
+
+    def find(self, sign: Sign) -> tuple[tuple[int, ...], Mapping[str, str]] | None:
+        """Return the indexes of the lines that tell a sign of prose.toml, and its name; None if it is not told."""
+        if self.asks_for_nothing or not {*sign.told} <= {*self.told} or {*sign.silent} & {*self.told}:
+            return None
+        lines, names = [self.told[key] for key in sign.told], NO_NAMES
+        if sign.near:
+            if len(self.text) > LONGEST_TEXT or any(compiled(pattern).search(self.text) for pattern in sign.without):
+                return None
+            matches = [list(compiled(pattern).finditer(self.text)) for pattern in sign.near]
+            match = _first_near_all(matches, APART_IN_A_TEXT)
+            if match is None:
+                return None
+            lines.append(self._indexes[bisect_right(self._starts, match.start()) - 1])
+            names = {sign.named: re.sub(r"[ _]", "-", match[0])} if sign.named else NO_NAMES
+        return tuple(dict.fromkeys(lines)), names
+
+
+def _told_lines(log: Log) -> dict[str, int]:
+    """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble".
+
+    A sentence of a person tells it if it has a word of each list in `near`, near one of the first list's, and none of
+    `none`; `printed` are patterns of what programs print in its place.
     """
-
-    near: tuple[str, ...]
-    none: tuple[str, ...] = ()
-
-
-class Told(Record, frozen=True):
-    """Something that people tell in one of several ways; `printed` are patterns of what programs print in its place."""
-
-    key: str
-    sign: tuple[Sign, ...]
-    printed: tuple[str, ...] = ()
-
-
-class Symptom(Record, frozen=True):
-    """What goes wrong, in a sentence; a finding of the machine with a key in `explained_by` is a cause of it.
-
-    `asks` are the facts that tell its causes apart, the one that decides most often first.
-    """
-
-    key: str
-    text: str
-    asks: tuple[Literal["gpu", "packages", "driver", "os", "python"], ...] = ()
-    explained_by: tuple[str, ...] = ()
-
-
-class Explanation(Record, frozen=True):
-    """A cause that is told: all of `told`, none of `silent`; the facts as in the signs of rules."""
-
-    key: str
-    told: tuple[str, ...]
-    silent: tuple[str, ...] = ()
-    basis: str = "symptom-told"
-    facts: dict[str, object] = {}
-    unless: dict[str, object] = {}
-    likely: dict[str, object] = {}
-
-
-class _SymptomsFile(Record, frozen=True):
-    as_of: str
-    words: dict[str, tuple[str, ...]]
-    told: tuple[Told, ...]
-    symptom: tuple[Symptom, ...]
-    explanation: tuple[Explanation, ...]
-
-
-def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield a cause for a replaced build, then those that findings and the table of explanations give for a text.
-
-    If the text tells nothing, or tells of no trouble, only the first may be yielded.
-    """
-    yield from _replaced_build_causes(log, machine)
-    line_of = told_lines(log)
-    if not line_of or asks_for_nothing(log):
-        return
-    problems = {finding.key: finding for finding in check_up(machine) if finding.wrong}
-    for symptom in (row for row in _tables().symptom if row.key in line_of):
-        present_keys = [key for key in symptom.explained_by if key in problems]
-        for key in present_keys:
-            basis = "symptom-and-fact" if key == present_keys[0] else "another-fact"
-            yield Cause(key, basis, (line_of[symptom.key],))
-    for row in _tables().explanation:
-        if not all(key in line_of for key in row.told) or any(key in line_of for key in row.silent):
-            continue
-        likely = evaluate(machine, row.likely)
-        if all(evaluate(machine, row.facts).values()) and False not in likely.values():
-            if any(evaluate(machine, row.unless).values()):
-                continue
-            unknown = tuple(name for name, verdict in likely.items() if verdict is None)
-            decisive = (*row.facts, *(name for name in likely if name not in unknown))
-            lines = tuple(dict.fromkeys(line_of[key] for key in row.told))
-            yield Cause(row.key, row.basis, lines, known=decisive, unknown=unknown)
-
-
-def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield what a machine's facts alone show to be wrong, if a text without errors tells of trouble with a GPU.
-
-    An error that a program printed has a cause of its own.
-    """
-    line_of = told_lines(log)
-    trouble = line_of.get("trouble", line_of.get("how-long"))
-    if trouble is None or "about-a-gpu" not in line_of or asks_for_nothing(log) or _ERROR.search(log.text):
-        return
-    problems = {finding.key for finding in check_up(machine) if finding.wrong}
-    causes = dict.fromkeys(key for symptom in _tables().symptom for key in symptom.explained_by if key in problems)
-    for key in causes:
-        yield Cause(key, "fact-alone" if key == next(iter(causes)) else "another-fact", (trouble,))
-
-
-def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield a cause if a GPU build of torch was removed for a CPU build, or for any other one and something fails."""
-    removed, present = find_replaced_torch(log.text) or ("", "")
-    plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
-    if not removed or not (present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)):
-        return
-    index = load_catalog().index_url(removed.partition("+")[2])
-    beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
-    restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
-    names = {"removed": removed, "present": present, "restore": restore}
-    for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
-    yield Cause(
-        "torch-replaced",
-        "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
-        (log.index_at(log.text.find(removed)),),
-        names,
-    )
-
-
-@lru_cache(maxsize=1)  # several ask what one text tells
-def told_lines(log: Log) -> dict[str, int]:
-    """Return the index of the first line that tells each thing of symptoms.toml, by its key, such as "trouble"."""
-    printed = ((row.key, re.search("|".join(row.printed), log.text, re.ASCII)) for row in _tables().told if row.printed)
-    lines = {key: log.index_at(match.start()) for key, match in printed if match}
+    rows = _table("told")
+    printed = {row["key"]: compiled("|".join(row.get("printed", ["(?!)"]))).search(log.text) for row in rows}
+    lines = {key: log.index_at(match.start()) for key, match in printed.items() if match}
     for start, sentence in _sentences(log.text):
         if not log.written[log.index_at(start)]:
             continue
         words = {name: list(pattern.finditer(sentence)) for name, pattern in _word_patterns().items()}
-        for row in _tables().told:
-            if row.key not in lines and any(
-                not any(words[name] for name in sign.none)
-                and _first_near_all([words[name] for name in sign.near], APART_IN_A_SENTENCE)
-                for sign in row.sign
+        for row in rows:
+            if row["key"] not in lines and any(
+                not any(words[name] for name in way.get("none", ()))
+                and _first_near_all([words[name] for name in way["near"]], APART_IN_A_SENTENCE)
+                for way in row["sign"]
             ):
-                lines[row.key] = log.index_at(start)
+                lines[row["key"]] = log.index_at(start)
     return lines
-
-
-def asks_for_nothing(log: Log) -> bool:
-    """Return whether a text tells of no trouble: of a wish, of what is solved, or only of what works.
-
-    Who has trouble often says as well what works: another program, another machine, the processor.
-    """
-    line_of = told_lines(log)
-    return "solved" in line_of or "wish" in line_of or ("fine" in line_of and "trouble" not in line_of)
-
-
-def is_for_another(log: Log) -> bool:
-    """Return whether a person says that the text comes from somebody else's computer."""
-    return "for-another" in told_lines(log)
-
-
-def is_solved(log: Log) -> bool:
-    """Return whether a text tells how a problem was solved, and no line of it was printed by a program."""
-    blank_or_written = (
-        written or not line.strip() for (_number, line), written in zip(log.lines, log.written, strict=True)
-    )
-    return "solved" in told_lines(log) and all(blank_or_written)
-
-
-def symptoms(log: Log) -> tuple[Symptom, ...]:
-    """Return the symptoms that a text tells, in the order of their table."""
-    line_of = told_lines(log)
-    return tuple(symptom for symptom in _tables().symptom if symptom.key in line_of)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
@@ -199,10 +145,8 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
     """
     ends = [0, *(match.end() for match in _ENDS.finditer(text)), len(text)]
     parts = [(start, text[start:end]) for start, end in pairwise(ends) if text[start:end].strip()]
-    yield from ((start, part) for start, part in parts if len(part) <= LONGEST_SENTENCE)
-    for (start, part), (_start, following) in pairwise(parts):
-        if len(part) + len(following) <= LONGEST_SENTENCE and "\n" not in part:
-            yield start, part + following
+    pairs = [(start, part + following) for (start, part), (_start, following) in pairwise(parts) if "\n" not in part]
+    yield from ((start, part) for start, part in (*parts, *pairs) if len(part) <= LONGEST_SENTENCE)
 
 
 def _first_near_all(lists: Sequence[Sequence[re.Match[str]]], apart: int) -> re.Match[str] | None:
@@ -217,95 +161,12 @@ def _first_near_all(lists: Sequence[Sequence[re.Match[str]]], apart: int) -> re.
 
 @cache
 def _word_patterns() -> dict[str, re.Pattern[str]]:
-    """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU.
-
-    A Chinese character ends an English word.
-    """
-    lists = dict(_tables().words)
-    lists["gpu"] += tuple(pattern.pattern for pattern in patterns("mentions").values())
-    return {name: re.compile("|".join(words), re.ASCII) for name, words in lists.items()}
+    """Return the pattern of each list of words, by the list's name; names of cards are words for a GPU."""
+    lists = _table("words")
+    lists = {**lists, "gpu": [*lists["gpu"], *(pattern.pattern for pattern in patterns("mentions").values())]}
+    return {name: compiled("|".join(words)) for name, words in lists.items()}
 
 
-@cache
-def _tables() -> _SymptomsFile:
-    """Return the shipped lexicon, read once; raise `BadInput`, `ValueError` or `TypeError` if it is wrong."""
-    tables = table("symptoms.toml", _SymptomsFile)
-    for row in tables.explanation:
-        for facts in (row.facts, row.unless, row.likely):
-            check_facts(facts, f"symptoms.toml, {row.key}")
-    return tables
-
-
-APART_IN_A_TEXT = 160  # chosen: characters between words of one thought, some two sentences
-LONGEST_TEXT = 4000  # chosen: characters that a person writes of one problem
-
-
-class Retold(Record, frozen=True):
-    """A message retold: each pattern in `all` has a match near one of the first's, and none in `none` has any.
-
-    Where `names` is set, what the first pattern matches is the value of that placeholder of the rule.
-    """
-
-    key: str
-    all: tuple[str, ...]
-    none: tuple[str, ...] = ()
-    names: str = ""
-    facts: dict[str, object] = {}
-    unless: dict[str, object] = {}
-
-
-class _RetoldFile(Record, frozen=True):
-    as_of: str
-    retold: tuple[Retold, ...]
-
-
-def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield a cause for each message that a person retells; nothing for a long text or one that tells of no trouble."""
-    lines = [
-        (index, line.lower())
-        for index, ((_number, line), is_written) in enumerate(zip(log.lines, log.written, strict=True))
-        if is_written
-    ]
-    text = "\n".join(line for _index, line in lines)
-    if not text or len(text) > LONGEST_TEXT or asks_for_nothing(log):
-        return
-    starts = [0]
-    for _index, line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    keys: set[str] = set()
-    for row in retold_rows():
-        match = _find_retold(row, text)
-        fits = all(evaluate(machine, row.facts).values()) and not any(evaluate(machine, row.unless).values())
-        if match is None or row.key in keys or not fits:
-            continue
-        basis = "another-message-retold" if keys else "message-retold"
-        keys.add(row.key)
-        names = {row.names: re.sub(r"[ _]", "-", match[0])} if row.names else {}
-        index, _line = lines[bisect_right(starts, match.start()) - 1]
-        yield Cause(row.key, basis, (index,), names, tuple(row.facts))
-
-
-def _find_retold(row: Retold, text: str) -> re.Match[str] | None:
-    """Return the match of the first pattern of a retold message that has all others near it; None if none has.
-
-    None, too, if one of the patterns that exclude the message is in the text.
-    """
-    if any(_compiled(pattern).search(text) for pattern in row.none):
-        return None
-    return _first_near_all([list(_compiled(pattern).finditer(text)) for pattern in row.all], APART_IN_A_TEXT)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return the pattern compiled; a Chinese character ends an English word."""
-    return re.compile(pattern, re.ASCII)
-
-
-@cache
-def retold_rows() -> tuple[Retold, ...]:
-    """Return the shipped rows of retold messages, read once; raise `BadInput` and others if one is wrong."""
-    rows = table("retold.toml", _RetoldFile).retold
-    for row in rows:
-        for facts in (row.facts, row.unless):
-            check_facts(facts, f"retold.toml, {row.key}")
-    return rows
+def _table(name: str) -> Any:  # noqa: ANN401 - rows of several shapes, only looked up
+    """Return the words, or the rows of a kind, of the shipped lexicon."""
+    return plain_table("symptoms.toml")[name]

@@ -68,12 +68,18 @@ def quote_for_powershell(text: str) -> str:
 
 
 def rewrite_for_both_shells(line: str) -> str:
-    """Return a command line of cmd in a form that PowerShell runs, too; only one with a quoted program changes."""
+    """Return a command line of cmd in a form that PowerShell runs, too.
+
+    Only one with a quoted program changes, and none with a quotation mark that is never closed.
+    """
     if not line.startswith('"'):
         return line
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.commenters, lexer.escape = True, "", ""
-    return command_line(lexer, Shell.WINDOWS)
+    try:
+        return command_line([*lexer], Shell.WINDOWS)
+    except ValueError:  # no closing quotation mark
+        return line
 
 
 def settings(variables: Mapping[str, str], shell: Shell = HERE) -> Iterator[tuple[Shell, list[str]]]:

@@ -40,8 +40,10 @@ _PACKAGE = _form(
 )
 # A build of PyTorch names itself by its tag, wherever it stands: "2.7.0+cpu", "…says 2.5.0+cu126"
 _BUILD = _form(rf"(?<![\w.+])({_VERSION}\+(?:cpu|cu\d{{2,3}}|rocm\d[\d.]{{0,12}}|xpu))\b")
-# torch 2.4.1 cu121     torch 2.8 (rocm6.4)     torch 2.7.1, cpu build
-_BUILD_BESIDE = _form(r"[ ,(]{1,3}(cpu(?= (?:build|version|only))|cu1\d\d|rocm ?\d\.\d(?:\.\d)?|xpu)\b")
+# torch 2.4.1 cu121     torch 2.8 (rocm6.4)     torch 2.7.1, cpu build     torch 2.8 with the rocm 6.4
+_BUILD_BESIDE = _form(
+    r"[ ,(]{1,3}(?:(?:with|for|on|and) )?(?:the )?(cpu(?= (?:build|version|only))|cu1\d\d|rocm ?\d\.\d(?:\.\d)?|xpu)\b"
+)
 _OTHERS = _form(rf"(?<![\w.-])({_NAMES}|[a-z]\w{{0,30}}[-_]\w{{1,30}})[ \t:=@\"'(v-]{{1,6}}$")
 # pytorch=2.4.1=cpu_mkl_py311   pytorch  2.1.0  py3.10_cuda12.1_cudnn8_0   pytorch-2.5.1-cpu_generic_py311h…
 _CONDA = _form(
@@ -150,6 +152,9 @@ def read_mentioned_rocm(text: str) -> str | None:
     return versions.pop() if len(versions) == 1 else None
 
 
+NEWEST_TORCH = 9  # a major version that no torch has reached
+
+
 def _is_with_version(pattern: re.Pattern[str], text: str) -> bool:
     """Return whether a system is mentioned with its version ("windows 10"), which shows that it is there."""
     return any(
@@ -168,6 +173,8 @@ def _read_packages(text: str) -> dict[str, str]:
         name = match[1].replace("_", "-").replace("pytorch", "torch")
         name = {"intel-extension-for-torch": "ipex"}.get(name, name)
         version = match[2]
+        if name == "torch" and version.partition(".")[0].isdigit() and int(version.partition(".")[0]) > NEWEST_TORCH:
+            continue  # used to compile PyTorch (12.8): CUDA's
         if "+" not in version and name == "torch" and (build := _BUILD_BESIDE.match(text, match.end())):
             version = f"{version}+{build[1]}"
         if "+" in version or name not in found:

@@ -11,6 +11,7 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
@@ -21,36 +22,33 @@ from assistant.diagnose import (
     Log,
     PlanRequest,
     RuleRemedy,
-    as_remedy,
-    check_up,
-    corrected_launches,
     find_launch,
     interpreter_of,
-    is_for_another,
     load_rules,
     matches,
-    matches_near_line,
     merged,
     next_step,
     remedies_for,
     supposed_cuda,
-    symptoms,
     with_interpreter,
 )
 from assistant.host.recording import private_names_here
-from assistant.i18n import Message, Text, _, in_language
+from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import name_of
+from assistant.parsers.mentioned import find_replaced_torch
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
 
-# What tells one model from another in a card's name: 4070 ti super, 7900 xtx, a770, m3 max, 8060s, h100
-_MODEL = re.compile(r"\b([a-z]{0,2}\d{1,4}[a-z]{0,2})\b(?: ?(ti|super|xtx|xt|gre|pro|max|ultra|d)\b)?(?: ?(super)\b)?")
+# What tells one model from another in a card's name: 4070 ti super, 7900 xtx, rx580, a770, m3 max, 8060s, h100
+_MODEL = re.compile(
+    r"\b(?:rx|[rg]tx?)?([a-z]?\d{1,4}(?!\d)(?:[ms]\b)?) ?((?:(?:ti|super|xtx|xt|gre|pro|max|ultra|d)\b ?){0,2})"
+)
 LONGEST = 300  # chosen: characters of a line that are shown
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
@@ -60,6 +58,18 @@ _OF_NVIDIA = re.compile(
 _OF_OTHERS = re.compile(
     r"\bamd\b|radeon|\brocm|\bhip\b|\bgfx\d|directml|zluda|\bintel (?:arc|gpu|xpu)|\bxpu\b|\barc\b|\bmps\b"
     r"|mac(?:os|book| mini| studio)\b|apple|\bm[1-5] (?:pro|max|ultra)\b"
+)
+# The facts of a machine that a log can state, but for those that are lists of several.
+_STATED = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "nvidia_driver")
+# The packages whose versions a reader is told first.
+_NAMED = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "torch-directml",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnxruntime-directml",
 )
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 # What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
@@ -80,6 +90,13 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+# The NVIDIA driver on your system is too old (found version 11040). nvidia-smi writes CUDA Version: 12.2
+_DRIVER_CUDA = re.compile(
+    r"\(found version (1\d)0(\d)0\)"
+    r"|nvidia.?smi(?:(?!nvcc|toolkit|torch)[^\n]){0,60}?cuda(?: version| ?版本)\W{0,6}(1\d)\.(\d)\b"
+)
+# Programs and images whose own kernels are compiled for the very PyTorch that they bring.
+_COMPILED_FOR_TORCH = re.compile(r"\bvllm[\\/ =:]|\bvllm-openai\b|\bsglang\b|nvcr\.io/nvidia/pytorch")
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 REPORTED = 80  # last lines of a log that go into a report
 TO_WRITE = "<!-- Please write this part yourself. -->"
@@ -100,6 +117,8 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
     for match in matches(log, facts):
         where = interpreter_of(log, facts, match.line)
         remedies = fill_in_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
+        if supposed.nvidia_driver != facts.nvidia_driver:
+            remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
         found.append((_name_numpy_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
     better = _better_build(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
@@ -113,13 +132,52 @@ def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
 
     It does so by its words or by torch's build. If all known GPUs are NVIDIA's, an unknown system becomes Linux.
     """
+    told = _DRIVER_CUDA.search(log.text)
+    if told and not machine.cuda_driver_api and not machine.nvidia_driver:
+        machine = replace(machine, cuda_driver_api=".".join(filter(None, told.groups())))
     if has_gpu_facts(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
-        return replace(machine, os=machine.os or "linux") if nvidia else machine
+        if not nvidia:
+            return machine
+        machine = replace(machine, os=machine.os or "linux")
+        # If no build tells, a driver for CUDA 12 is supposed: CUDA 13 could fail.
+        tags = _tags_there(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
+        supposed = (_with_driver_of(machine, tag) for tag in tags)
+        return next((one for one in supposed if plan_for(one, PlanRequest(backend=Backend.CUDA))), machine)
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
-    implied = machine.os != "macos" and (words or build.startswith("cu"))
-    return with_any_nvidia_gpu(machine, supposed_cuda()) if implied else machine
+    if machine.os == "macos" or not (words or build.startswith("cu")):
+        return machine
+    for tag in _tags_there(machine, log):
+        machine = _with_driver_of(machine, tag)
+    return with_any_nvidia_gpu(machine, supposed_cuda())
+
+
+def _without_mention(remedy: Remedy, driver: str) -> Remedy:
+    """Return a remedy whose plan gives no reason by a driver that nobody named."""
+    if remedy.plan is None:
+        return remedy
+    with in_language("en"):
+        reasons = tuple(reason for reason in remedy.plan.reasons if driver not in render(reason))
+        warnings = tuple(warning for warning in remedy.plan.warnings if driver not in render(warning))
+    return replace(remedy, plan=replace(remedy.plan, reasons=reasons, warnings=warnings))
+
+
+def _tags_there(machine: Machine, log: Log) -> tuple[str, ...]:
+    """Return the tag of the CUDA build that is there, which its driver is taken to run, if it can be told.
+
+    If the build that is installed has none, the text's newest one of CUDA 12 counts: it was there.
+    """
+    here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
+    return tuple((here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text)))[-1:])
+
+
+def _with_driver_of(machine: Machine, tag: str) -> Machine:
+    """Return a machine with the driver that came with a build's CUDA, if nothing is known of its own."""
+    if machine.nvidia_driver or machine.cuda_driver_api:
+        return machine
+    floor = load_catalog().drivers.get((tag, machine.os == "windows" or bool(machine.wsl)))
+    return replace(machine, nvidia_driver=".".join(map(str, floor.own))) if floor and floor.own else machine
 
 
 def causes_for_log_python(
@@ -161,21 +219,25 @@ def lines_without_secrets(log: Log, first: int, last: int) -> list[tuple[int, st
     return lines[first - begin :]
 
 
-def log_source(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
-    """Return which program, system and GPU a log of `machine` is of; `line` is the index of its first cause's line."""
-    program, arguments = find_launch(log)
+def log_source(log: Log, machine: Machine, line: int | None = None, *, elsewhere: bool = False) -> Source:
+    """Return which program, system and GPU a log of `machine` is of; `line` is the index of its first cause's line.
+
+    `elsewhere` says that this is not the machine at hand.
+    """
+    start = find_launch(log)
     gpus = _main_gpus(machine.gpus)
     seen = machine.os and has_gpu_facts(machine)
     best = plan_for(machine, PlanRequest()) if seen else None
     return Source(
-        program=program.name if program else "",
-        arguments=arguments if program else (),
+        program=start.program.name if start.program else "",
+        arguments=start.arguments if start.program else (),
         interpreter=interpreter_of(log, machine, line),
         os=machine.os,
         system=machine.os_version or _SYSTEMS.get(machine.os or "", ""),
         gpu=gpus[0].label if len(gpus) == 1 else "",
         best=best.backend if best else None,
-        elsewhere=machine.os != here.os,
+        elsewhere=elsewhere,
+        facts=facts_line(log),
     )
 
 
@@ -191,7 +253,7 @@ def _name_numpy_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diag
     """
     if diagnosis.key != "numpy2-abi":
         return diagnosis
-    module = next((name for name in matches_near_line(log, line, _MODULE) if name not in _NOT_AT_FAULT), "")
+    module = next((name for name in log.near(line, _MODULE) if name not in _NOT_AT_FAULT), "")
     if not module:
         return diagnosis
     title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)
@@ -212,8 +274,8 @@ def _better_build(log: Log, machine: Machine) -> Remedy | None:
 
     None also if no better one can be planned for the machine.
     """
-    arguments = find_launch(log)[1]
-    directml = any("directml" in word for word in arguments) or "torch-directml" in log.facts.packages
+    start = find_launch(log)
+    directml = any("directml" in word for word in start.arguments) or "torch-directml" in log.facts.packages
     cpu = log.facts.packages.get("torch", "").endswith("+cpu")
     used = Backend.DIRECTML if directml or "privateuseone" in log.text else Backend.CPU if cpu else None
     plan = plan_for(machine, PlanRequest()) if used and machine.os else None
@@ -224,7 +286,7 @@ def _better_build(log: Log, machine: Machine) -> Remedy | None:
     text = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.").format(
         used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
     )
-    launch = corrected_launches(log, plan.backend, machine.os or "") if find_launch(log)[0] else ()
+    launch = start.corrected_launches(plan.backend, machine.os or "") if start.program else ()
     return Remedy(
         text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(with_settings_line, launch)), mends=False
     )
@@ -253,6 +315,14 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     stated, origin = _machine_in_log(log), log_origin(log, here)
     if origin == "other":
         return stated
+    # Of two machines that a text compares, what is installed here is this one's.
+    named_here = {
+        name: version
+        for name, version in here.packages.items()
+        if version.partition("+")[0] in log.text
+        and version.partition("+")[0] != stated.packages.get(name, "").partition("+")[0]
+    }
+    stated = replace(stated, packages={**stated.packages, **named_here})
     return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
 
 
@@ -263,7 +333,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     shows causes that are impossible here; "same" only if the system does not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
-    if stated.os and here.os and stated.os != here.os:
+    if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
         return "other"
     if stated.gpus and has_gpu_facts(here):
         verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
@@ -271,10 +341,47 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if is_for_another(log):
-        return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
+
+
+def facts_in(log: Log) -> list[dict[str, object]]:
+    """Return the facts of its machine that a log states: the name in the machine's JSON as `key`, the `value` as text.
+
+    `line` is the number of the first line that holds the value; it is missing where other words tell it.
+    """
+    stated = _machine_in_log(log)
+    found = [(name, str(getattr(stated, name))) for name in _STATED if getattr(stated, name) is not None]
+    found += [("gpus", gpu.name or gpu.gfx or gpu.vendor.value) for gpu in stated.gpus]
+    found += [("packages", f"{name} {version}") for name, version in stated.packages.items()]
+    found += [("env", f"{name}={value}") for name, value in stated.env.items()]
+    facts = []
+    for key, value in found:
+        words = re.split("[ =]", value.lower(), maxsplit=1) if key in {"packages", "env"} else [value.lower()]
+        lines = (number for number, line in log.lines if all(word in line.lower() for word in words))
+        line = next(lines, None)
+        facts.append({"key": key, "value": redact(value), **({"line": line} if line is not None else {})})
+    return facts
+
+
+def facts_line(log: Log) -> str:
+    """Return in one line what a log states of its machine: GPUs, torch and its companions, Python, driver, system.
+
+    "" if it states nothing. A replaced torch is told with both versions.
+    """
+    stated, replaced = _machine_in_log(log), find_replaced_torch(log.text)
+    packages = {name: stated.packages[name] for name in _NAMED if name in stated.packages}
+    if replaced:
+        packages = {"torch": " → ".join(replaced)} | {name: packages[name] for name in packages if name != "torch"}
+    facts = [
+        *(gpu.name or gpu.gfx for gpu in stated.gpus),
+        *(f"{name} {version}" for name, version in packages.items()),
+        stated.python and f"Python {stated.python}",
+        stated.nvidia_driver and f"NVIDIA {stated.nvidia_driver}",
+        stated.os_version or _SYSTEMS.get(stated.os or "", ""),
+        stated.wsl and "WSL",
+    ]
+    return redact(" · ".join(str(fact) for fact in facts if fact))
 
 
 def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
@@ -286,32 +393,36 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
         return None
     if first.vendor is not second.vendor:
         return False
-    models = [_MODEL.findall((gpu.name or "").lower()) for gpu in (first, second)]
-    if all(models):
-        return "".join(models[0][0]) == "".join(models[1][0])
+    models = [_MODEL.search((gpu.name or "").lower()) for gpu in (first, second)]
+    if models[0] and models[1]:
+        (number, suffix), (other, other_suffix) = (model.groups() for model in models if model)
+        if number != other or first.vendor is Vendor.APPLE:  # an M1 Pro is "my m1" to many
+            return bool(number == other)
+        shorter, longer = sorted((suffix.split(), other_suffix.split()), key=len)
+        if longer[: len(shorter)] != shorter:
+            return False
+        return True if shorter == longer else None  # many leave the end out, as in "my rx 7800"
     return False if first.gfx and second.gfx and first.gfx != second.gfx else None
 
 
 def explain_unknown(log: Log, machine: Machine) -> Unexplained:
     """Return the symptoms that a log of no known cause shows, what is wrong with its machine, and a next step."""
     facts = merged(machine, _machine_in_log(log))
-    wrong = tuple(finding for finding in check_up(facts) if finding.wrong)
-    shown = tuple(Finding(key=symptom.key, severity=Severity.INFO, text=_(symptom.text)) for symptom in symptoms(log))
-    return Unexplained(symptoms=shown, findings=add_rule_remedies(wrong, facts), question=next_step(log, facts))
+    wrong = tuple(finding for finding in load_rules().check_up(facts) if finding.wrong)
+    symptoms, question = next_step(log, facts)
+    return Unexplained(symptoms=symptoms, findings=add_rule_remedies(wrong, facts), question=question)
 
 
 def add_rule_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
     """Return all findings; those that are wrong and have no command get the remedies of the rule of their key, too."""
-    rules = {rule.key: rule for rule in load_rules().rules}
+    rules = load_rules().by_key
 
     def with_rule_remedies(finding: Finding) -> Finding:
         """Return a finding with what its rule advises; unchanged if it is no problem, has a command, or has no rule."""
         able = any(remedy.commands for remedy in finding.remedies)
         if finding.key not in rules or not finding.wrong or able:
             return finding
-        more = fill_in_plans(
-            ((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine
-        )
+        more = fill_in_plans(((each.shown, each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine)
         own = {remedy.text for remedy in finding.remedies}
         new = tuple(remedy for remedy in more if remedy.text not in own)
         return replace(finding, remedies=(*finding.remedies, *new))
@@ -383,15 +494,31 @@ def fill_in_plans(
         commands = (*remedy.commands, *(_in_place_commands(plan, machine, request, where) if plan and request else ()))
         text = _name_planned_build(remedy.text, plan)
         filled.append((replace(remedy, plan=plan, check=check, text=text, commands=commands), origin))
+    if log and _COMPILED_FOR_TORCH.search(log.text):
+        filled = [pair for pair in filled if not _moves_torch(*pair, machine)] or filled
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(remedy, launch=tuple(map(with_settings_line, corrected_launches(log, first.backend, machine.os or ""))))
+        replace(
+            remedy,
+            launch=tuple(map(with_settings_line, find_launch(log).corrected_launches(first.backend, machine.os or ""))),
+        )
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
-        if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
+        if origin is None or origin.plan is None or remedy.plan or remedy.env or _is_whole(remedy)
     )
     return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) -> bool:
+    """Return whether a remedy puts another release of PyTorch in place without naming what else is to change."""
+    is_bare = origin is not None and origin.plan is not None and not origin.plan.pins
+    return bool(is_bare and remedy.plan and _torch(machine) and remedy.plan.torch != _torch(machine))
+
+
+def _is_whole(remedy: Remedy) -> bool:
+    """Return whether a remedy's commands do something without its plan: they do not only take a package away."""
+    return any("uninstall" not in command for command in remedy.commands)
 
 
 def with_any_nvidia_gpu(machine: Machine, cuda: str) -> Machine:
@@ -415,11 +542,15 @@ def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None =
     """Return the plan for a request; None if there is none, or if the machine's system is unknown.
 
     If the request can be met in the environment of the Python `where`, a plan of the same backend is preferred that
-    keeps its Python, and torch's version if only another build is needed. If CUDA is asked for and nothing is known of
-    GPUs, an NVIDIA GPU is assumed.
+    keeps its Python, and torch's version if only another build is needed. If CUDA or XPU is asked for and
+    nothing is known of GPUs, one of that maker is assumed.
     """
     if request.backend is Backend.CUDA and not has_gpu_facts(machine):
         machine = with_any_nvidia_gpu(machine, supposed_cuda(new_card=True))
+    if request.backend is Backend.XPU and not has_gpu_facts(machine):
+        machine = replace(
+            machine, os=machine.os or "linux", gpus=(Gpu(vendor=Vendor.INTEL, name="Intel Arc Graphics"),)
+        )
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
@@ -430,9 +561,17 @@ def plan_for(machine: Machine, request: PlanRequest, where: Interpreter | None =
         return plan
     there = replace(request, python=_minor(machine) or None)
     same = replace(there, pins=(f"torch=={_torch(machine)}", *request.pins))
-    narrower = [*([same] if request.changes == "build" and _torch(machine) else []), *([there] if there.python else [])]
-    plans = (_cached_plan(facts, each, family=family) for each in narrower)
+    nearest = [replace(there, pins=(f"torch=={minor}.*", *request.pins)) for minor in _later_minors(_torch(machine))]
+    kept = [same, *nearest] if request.changes == "build" and _torch(machine) else []
+    plans = (_cached_plan(facts, each, family=family) for each in (*kept, *([there] if there.python else ())))
     return next((other for other in plans if other and other.backend is plan.backend), plan)
+
+
+def _later_minors(torch: str) -> list[str]:
+    """Return the minor releases of PyTorch after one, such as "2.7" after 2.6.0, the nearest first."""
+    releases = {Version(row.version).release[:2] for row in load_catalog().releases}
+    own = Version(torch).release[:2] if re.match(r"\d", torch) else (99, 0)
+    return [".".join(map(str, release)) for release in sorted(releases) if release > own]
 
 
 def _is_change_in_place(request: PlanRequest, where: Interpreter | None) -> bool:

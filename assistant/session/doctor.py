@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect, find_broken_kernels
-from assistant.diagnose import check_packages, check_up, variables
+from assistant.diagnose import load_rules
 from assistant.host.base import Host
 from assistant.install import EnvironmentFolder, Site
 from assistant.model.errors import BadInput
@@ -45,7 +45,7 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
         return machine_findings(found)
     if site:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
-    settings = {name: answer.text for name in variables() if (answer := host.variable(name))}
+    settings = {name: answer.text for name in load_rules().variables if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
     conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
     return (*machine_findings(found, live=True), *conflicts, *EnvironmentFolder.find_all_replaced_builds(host))
@@ -59,7 +59,7 @@ def package_findings(
     `python` is their full version of Python; without `gpu_plan`, a build for the CPU is right even if there is a GPU.
     """
     there = replace(machine, packages=dict(packages), python=python)
-    return add_rule_remedies(check_packages(there, gpu_plan=gpu_plan), there)
+    return add_rule_remedies(load_rules().check_up(there, gpu_plan=gpu_plan, of_packages=True), there)
 
 
 def environment_findings(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
@@ -76,8 +76,12 @@ def findings_still_true(found: Detection, host: Host, *, passed: bool = False) -
     All others are kept, as they cannot be checked again, except those that a verification that `passed` disproves.
     """
     now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
-    wrong = {finding.text for finding in (*find_broken_kernels(host), *check_packages(now))}
-    asked = {finding.text for finding in check_packages(found.machine)} if host.ask("packages") else set()
+    wrong = {finding.text for finding in (*find_broken_kernels(host), *load_rules().check_up(now, of_packages=True))}
+    asked = (
+        {finding.text for finding in load_rules().check_up(found.machine, of_packages=True)}
+        if host.ask("packages")
+        else set()
+    )
     if host.ask("kernels"):
         asked |= {finding.text for finding in found.findings if finding.key == "kernel-broken"}
     asked |= {finding.text for finding in found.findings if passed and finding.key in DISPROVED}
@@ -98,7 +102,7 @@ def machine_findings(found: Detection, *, live: bool = False) -> tuple[Finding, 
     obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
     seen = {finding.key for finding in obstacles}
     observed = tuple(finding for finding in found.findings if finding.key not in seen)
-    checked = check_up(
+    checked = load_rules().check_up(
         machine,
         {finding.key for finding in (*obstacles, *observed)},
         live=live,

@@ -31,6 +31,7 @@ from assistant.session.diagnosis import (
     add_rule_remedies,
     explain_unknown,
     find_causes_and_lines,
+    log_origin,
     log_report,
     log_source,
     machine_of_log,
@@ -64,6 +65,7 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
         return Diagnosed(findings=findings, explained=pasted)
     log = read_log(text)
     origin = machine_of_log(log, machine) if pasted.text else machine
+    pasted_elsewhere = bool(pasted.text) and not state.failed_cell and log_origin(log, machine) == "other"
     causes = find_causes_and_lines(log, origin)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
     if state.failed_cell and state.environment:
@@ -73,8 +75,8 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
         diagnoses=diagnoses,
         places=places_in_log(log, lines),
         explained=pasted,
-        source=log_source(log, origin, machine, lines[0] if lines else None),
-        unexplained=Unexplained() if diagnoses else explain_unknown(log, origin),
+        source=log_source(log, origin, lines[0] if lines else None, elsewhere=pasted_elsewhere),
+        unexplained=Unexplained() if diagnoses and diagnoses[0].sure else explain_unknown(log, origin),
         markdown=log_report(log, origin, diagnoses),
     )
 

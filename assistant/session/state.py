@@ -141,8 +141,8 @@ class Place(Record, frozen=True):
 class Source(Record, frozen=True):
     """What a log comes from: `program` with its arguments, the Python that it runs in, its system and its GPU.
 
-    `os` is the system as a machine names it, `system` as people do.
-    `best` is the backend that would be planned there; `elsewhere` is set for another system than the one at hand.
+    `os` is the system as a machine names it, `system` as people do. `best` is the backend that would be planned there;
+    `elsewhere` is set for another computer than the one at hand. `facts` is what the log states of its computer.
     """
 
     program: str = ""
@@ -153,6 +153,7 @@ class Source(Record, frozen=True):
     gpu: str = ""
     best: Backend | None = None
     elsewhere: bool = False
+    facts: str = ""
 
 
 class Detected(Record, frozen=True):

@@ -173,7 +173,7 @@ def _verification_failure(report: Report, names: tuple[Message, ...]) -> WorkFai
 
 
 # Between requirements: spaces and commas, unless what stands before or after them goes on with the same requirement.
-_BETWEEN = re.compile(r"(?<![\s,<>=!~;@\[])[\s,]+(?![\s,]*[<>=!~;@\[])(?![^\[]*\])")
+_BETWEEN = re.compile(r"(?<![\s,<>=!~;@\[])[\s,]+(?![\s,]*[<>=!~;@\[])(?![^\[\]]{0,200}\])")
 _INSTALLER = re.compile(r"^\s*[!%]*(?:pip3?|python3?|py|uv)\s(?:.*\s)?install\s+")
 
 

@@ -1,16 +1,13 @@
-"""Judges patterns by their grammar: whether one could run for very long, and whether each match holds certain texts."""
+"""Judges patterns by their grammar: whether one could go on for long, and whether each match holds certain texts."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Iterator
 from re import _constants, _parser  # type: ignore[attr-defined]  # the tree that `re` itself compiles
 from typing import Any
 
 FARTHEST = 1000  # chosen: repeats, those inside others multiplied
-ADVERSARIAL_CHARACTERS = 400_000
-SLOWEST_SECONDS = 0.5  # chosen: of a search in so many characters
 _REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT}
 _INNER = {*_REPEATS, _constants.SUBPATTERN, _constants.ASSERT, _constants.ASSERT_NOT}
 
@@ -59,14 +56,3 @@ def _missed(tree: Any, held: Collection[str], run: str = "") -> bool:
         if kind in _REPEATS and value[0] > 0 and not _missed(value[2], held):
             return False
     return True
-
-
-def slow(pattern: re.Pattern[str]) -> bool:
-    """Return whether a search takes too long in a text that begins like the pattern's matches over and over."""
-    beginning = max(re.split(r"\\.|[\[\](){}?*+|^$.]|(?<!\d)\d+,\d+", pattern.pattern), key=len)
-    line = (beginning + " a" * 40 + beginning[: len(beginning) // 2] + "9" * 60)[:400] * 5
-    text = "\n".join([line] * (ADVERSARIAL_CHARACTERS // len(line)))
-    started = time.process_time()
-    for _match in pattern.finditer(text):
-        pass
-    return time.process_time() - started > SLOWEST_SECONDS

@@ -23,13 +23,28 @@ def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProces
 
 
 def test_json_holds_what_the_contract_says() -> None:
-    """Every field is there, also where it is empty; the remedy's plan is a whole plan."""
-    done = run("diagnose", "-", "--replay", "linux-arch-rx6700xt-directml", "--json", input=LOG)
+    """Every field is there, also where it is empty; the remedy's plan is a whole plan, and no line shows a secret."""
+    secret = "hf_abcdefghijklmnopqrstuvwxyz012345"  # noqa: S105 - of nobody
+    log = LOG.replace("OSError", f"{secret} OSError")
+    done = run("diagnose", "-", "--replay", "linux-arch-rx6700xt-directml", "--json", input=log)
+    assert secret not in done.stdout
     best = json.loads(done.stdout)["diagnoses"][0]
     assert set(best) >= FIELDS
     assert best["key"] == "directml-on-native-linux"
     assert all({"text", "commands", "plan"} <= set(remedy) for remedy in best["remedies"])
     assert best["remedies"][0]["plan"]["backend"] == "rocm"
+
+
+def test_json_tells_what_was_read_and_what_is_not_sure(tmp_path: Path) -> None:
+    """Each fact names the line that tells it, and whose computer it is; a cause that is not sure is a possible one."""
+    (tmp_path / "e.log").write_text("GPU: RTX 4070\ntorch 2.9.0+cpu\nmy gpu is not used, why?\n")
+    answer = json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout)
+    assert {"key": "packages", "value": "torch 2.9.0+cpu", "line": 2} in answer["facts"]
+    assert answer["facts"][0]["key"] == "origin"
+    assert [cause["key"] for cause in answer["possible"]] == [cause["key"] for cause in answer["diagnoses"]]
+    sure = json.loads(run("diagnose", "-", "--replay", "linux-arch-rx6700xt-directml", "--json", input=LOG).stdout)
+    assert sure["facts"][0] == {"key": "origin", "value": "given"}
+    assert sure["possible"] == []
 
 
 def test_a_person_sees_the_line_the_cause_and_the_commands(tmp_path: Path) -> None:
@@ -52,7 +67,7 @@ def test_a_log_without_trouble_says_so_and_offers_a_report(tmp_path: Path) -> No
     report = (tmp_path / "r.md").read_text()
     assert "all is well" in report
     assert "jane" not in report
-    assert json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout) == {"diagnoses": []}
+    assert json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout)["diagnoses"] == []
 
 
 def test_a_batch_answers_line_by_line(tmp_path: Path) -> None:

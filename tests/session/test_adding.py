@@ -212,7 +212,7 @@ def test_a_package_is_added_beside_real_torch(tmp_path: Path) -> None:
         installed=Installed(environment=made),
     )
     session = Session(LiveHost(), InlineRunner(), None, state, sources=Sources(LiveHost()))
-    assert add(session, "tabulate").message == ""
+    assert add(session, "tabulate").status.message == ""
     state = grounds.run(session, Task.ADD)
     assert state.adding.status.message == ""
     code = "import tabulate, torch; print(torch.__version__)"

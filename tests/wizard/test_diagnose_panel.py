@@ -111,7 +111,7 @@ def on(machine: str, log: str = "", *, simulated: bool = False) -> Session:
 def source(log: str, machine: Machine = HERE) -> tuple[Diagnosis, Source]:
     """Give the first cause of a log and what it comes from."""
     read = read_log(log)
-    return find_causes(read, machine)[0], log_source(read, machine, machine)
+    return find_causes(read, machine)[0], log_source(read, machine)
 
 
 def test_one_press_mends_and_says_that_the_check_passed(environment: Environment) -> None:
@@ -338,7 +338,7 @@ def test_what_runs_a_notebooks_cells_is_not_the_module_at_fault() -> None:
 )
 def test_the_interpreter_is_read_from_the_paths_of_a_traceback(line: str, python: str) -> None:
     """Environments of every kind; a system's Python is nobody's environment, and no server of a stranger's is asked."""
-    assert log_source(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).interpreter.path == python
+    assert log_source(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE).interpreter.path == python
 
 
 CASES = [

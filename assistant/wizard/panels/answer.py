@@ -87,16 +87,24 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     fix = draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
+        _draw_facts(state),
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
         seen,
         _draw_place(place) if place else html.NOTHING,
         html.paragraph(cause.cause),
         tag("h4", say("What helps")) + fix if fix else html.NOTHING,
         *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches),
+        html.NOTHING if cause.sure else _draw_question(state),
         _draw_evidence(cause),
         _draw_report(state),
     ]
     return tag("section", *body, class_=f"ptsa-answer ptsa-note ptsa-note-{mark}")
+
+
+def _draw_facts(state: State) -> Markup:
+    """Return a line with what a pasted log states of its computer; nothing if it states nothing."""
+    facts = state.diagnosed.source.facts if state.pasted.text else ""
+    return html.lead_line(say("Read in this text: {facts}", facts=visible(facts))) if facts else html.NOTHING
 
 
 def _draw_place(place: Place) -> Markup:
@@ -147,6 +155,12 @@ def _draw_others(causes: Iterable[Diagnosis], state: State) -> Markup:
     return html.details(render(text), joined(drawn)) if drawn else html.NOTHING
 
 
+def _draw_question(state: State) -> Markup:
+    """Return what to find out next about the text; nothing if nothing is left to ask."""
+    question = state.diagnosed.unexplained.question
+    return draw_remedy(question, "question", state) if question else html.NOTHING
+
+
 def _draw_unknown(state: State) -> Markup:
     """Return a note that no known problem matches this log, with its symptoms, findings, a question and the report."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
@@ -157,11 +171,14 @@ def _draw_unknown(state: State) -> Markup:
         else html.NOTHING
     )
     wrong = html.bullets(finding.text for finding in answer.findings) if answer.findings else html.NOTHING
-    question = draw_remedy(answer.question, "question", state) if answer.question else html.NOTHING
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([symptoms, wrong, question, asked, _draw_report(state)]))
+    return html.note(
+        Severity.INFO,
+        text,
+        joined([_draw_facts(state), symptoms, wrong, _draw_question(state), asked, _draw_report(state)]),
+    )
 
 
 def _draw_failures(state: State) -> Markup:

@@ -1,35 +1,23 @@
-"""What surrounds a message: who asks, which versions are told, whether the run went on, what pip has to do."""
+"""What surrounds a message: who asks, which torch and CUDA are there, whether the run went on, what pip has to do."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import Companion, all_names, carried_by_torch_index, find_companion, version_ranges
-from assistant.diagnose.log import Log, died_at
-from assistant.diagnose.missing import Requester, package_of, requester_in, requester_of
-from assistant.diagnose.rules import NO_NAMES, Cause
+from assistant.catalog.companions import Companion, carried_by_torch_index, version_ranges
+from assistant.diagnose.log import ERROR, Log, died_at
+from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
 
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
-# torch 2.9.0+cpu, torchcodec 0.8.1     torchaudio==2.7.1+cu118     xformers: 0.0.35
-_VERSION = re.compile(
-    r"(?<![\w.-])([a-z][\w-]{2,40}?)(?:==|: ?| |-|\(|=)v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|dev"
-    r"|rc|a|b)\d{1,9})?(?:\+[\w.]{2,20})?)(?![\w+])"
-)
-# What `pip show` prints, the name in one line and the version in the next.
-_SHOWN = re.compile(r"^name: ([a-z][\w-]{2,40})\nversion: (\d[\w.+]{1,30})$", re.MULTILINE)
-_CONDA_CUDA = re.compile(r"pytorch-cuda[ =]{1,4}(1[1-3])\.(\d)")  # beside a torch of conda, whose version has no tag
-_WANTS = re.compile(
-    r"(?:requires?|requirement|depends on|needs?|uninstall\w{0,5}|requested|built for|collecting"
-    r"|installation:)[ :]{1,3}$"
-)
 # nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
 _CUDA = re.compile(
-    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
+    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /\\v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
 )
 _CUDA_BUILD = re.compile(r"cu(\d{1,3})(\d)$")
 _FRAME = re.compile(
@@ -48,8 +36,11 @@ _DOES_WITHOUT = re.compile(
 )
 # Advice of what could be done instead: You can suppress this exception and fall back to eager by setting: …
 _ADVISES = re.compile(r"\byou (?:can|could|may)\b[^\n.;]*")
-# What shows that the run went on to its end, or well on its way.
+# What shows that the run went on to its end, or well on its way; below a warning, that it has more to tell:
+# warnings.warn(
+# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     (and more of such lines)
 _SUCCESS = re.compile(
+    r"warnings\.warn\([^\n]*\n(?:[^\n]{0,80}\binfo\b[^\n]*\n){2}|"
     r"\b[1-9]\d{0,2}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
     r"|successfully (?!uninstalled)|startup complete"
     r"|starting server|running on (?:local url|http)|loaded (?:checkpoint|model)|model loaded"
@@ -57,9 +48,32 @@ _SUCCESS = re.compile(
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
 # warnings.warn(
-# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     (and more of such lines)
-_WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:[^\n]{0,80}\binfo\b[^\n]*\n){2}")
-_FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
+# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     >>Performing transcription...
+_WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:(?:[^\n]{0,80}\binfo\b|>>|\[info\])[^\n]*\n){2}")
+
+
+class Requester(NamedTuple):
+    """Who asks for a library: its distribution, and the kind that libraries.toml gives to those who ask alike."""
+
+    package: str
+    kind: str
+
+
+def requester_in(text: str) -> Requester | None:
+    """Return the last of the requesters named in a text, as the nearest to what follows; None if none is named."""
+    rows = plain_table("libraries.toml")["requester"]
+    mentions = [(match.end(), row) for row in rows for match in re.finditer(row["words"], text)]
+    row = max(mentions, key=lambda mention: mention[0])[1] if mentions else None
+    return Requester(row["package"], row["kind"]) if row else None
+
+
+def package_of(module: str) -> str:
+    """Return the distribution of a module, by its first part: "flash_attn.bert" is of flash-attn.
+
+    A module that the table lacks is taken for a distribution of the same name.
+    """
+    first = module.partition(".")[0]
+    return str(plain_table("libraries.toml")["modules"].get(first, first.replace("_", "-")))
 
 
 class LogContext:
@@ -68,26 +82,11 @@ class LogContext:
     def __init__(self, log: Log, machine: Machine) -> None:
         self.log, self.machine, self.text = log, machine, log.text
 
-    @cached_property
-    def versions(self) -> dict[str, str]:
-        """The versions of packages, by name: those that are installed, else those that the text tells."""
-        companions = {*all_names(), "torch"}
-        told_versions: dict[str, str] = {}
-        for match in _VERSION.finditer(self.text):
-            name = str(canonicalize_name(match[1]))
-            if name in companions and not _WANTS.search(self.text, max(0, match.start() - 40), match.start()):
-                told_versions.setdefault(name, match[2])
-        for match in _SHOWN.finditer(self.text):
-            told_versions.setdefault(str(canonicalize_name(match[1])), match[2])
-        return {**told_versions, **self.machine.packages}
-
     @property
     def torch(self) -> str:
         """The version of torch with its local part, such as "2.9.0+cpu"; "" if unknown."""
-        version = self.versions.get("torch", "")
-        conda = _CONDA_CUDA.search(self.text) if version and "+" not in version else None
-        build = f"+cu{conda[1]}{conda[2]}" if conda else ""
-        return f"{version}{build}" if re.match(r"\d{1,2}\.\d{1,3}", version) else ""
+        version = self.machine.packages.get("torch", "")
+        return version if re.match(r"\d{1,2}\.\d{1,3}", version) else ""
 
     @property
     def build(self) -> str:
@@ -104,12 +103,12 @@ class LogContext:
     def cuda(self) -> frozenset[int]:
         """The CUDA majors in use: of the toolkit, else those in the text, else torch's; empty if unknown."""
         toolkit = self.machine.packages.get("cuda", "")
-        told_versions = [toolkit] if toolkit[:2].isdigit() else [f"{match[1]}." for match in _CUDA.finditer(self.text)]
-        return frozenset(int(version[:2]) for version in told_versions or filter(None, [self.torch_cuda]))
+        majors = [toolkit[:2]] if toolkit[:2].isdigit() else _CUDA.findall(self.text) or [self.torch_cuda[:2]]
+        return frozenset(int(major) for major in majors if major.isdigit())
 
     def cause(self, key: str, at: int, names: Mapping[str, str] = NO_NAMES, basis: str = "library") -> Cause:
-        """Return a cause that the line of a position shows."""
-        return Cause(key, basis, (self.log.index_at(at),), names)
+        """Return a cause that the line of a position shows; names without a value are left out."""
+        return Cause(key, basis, (self.log.index_at(at),), {name: value for name, value in names.items() if value})
 
     def as_spelt(self, at: int, name: str) -> str:
         """Return a name as its line in the log spells it, in capitals, too; unchanged if the line does not hold it."""
@@ -120,13 +119,11 @@ class LogContext:
     def requester_at(self, at: int, file: str = "") -> Requester | None:
         """Return who asks for what is missing at a position; None if that is unknown.
 
-        That is who is named by the file, its line, those before and those after, in this order, else the only installed
-        package that asks for such libraries.
+        That is who is named by the file, its line, those before and those after, in this order.
         """
         line, end = self.line_span(at)
         before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
-        nearest = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
-        return nearest or requester_in(after) or requester_of(frozenset(self.machine.packages))
+        return next(filter(None, map(requester_in, (file, self.text[line:end], before, after))), None)
 
     def line_span(self, at: int) -> tuple[int, int]:
         """Return the positions at which the line of a position begins and ends."""
@@ -156,35 +153,34 @@ class LogContext:
         if line < self._died <= end + 1:
             return False
         nearby = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
-        does_without = _DOES_WITHOUT.search(nearby) and not _FAILS.search(self.text, end)
+        does_without = _DOES_WITHOUT.search(nearby) and not ERROR.search(self.text, end)
         succeeds_in_one_line = "\n" not in self.text.strip() and _SUCCESS.search(self.text)
         return bool(does_without or _SUCCESS.search(self.text, end) or succeeds_in_one_line)
 
-    def only_warned(self, at: int) -> bool:
-        """Return whether a message is in a Python warning after which the program worked on without a failure."""
+    def only_warned(self, at: int, thing: str) -> bool:
+        """Return whether a message is in a Python warning after which the program worked on.
+
+        A later failure is another one if no line of it holds the pattern `thing`.
+        """
         work_after = _WORKED_ON.search(self.text, at)
-        is_warning = "warning:" in self.text[max(0, at - NEAR) : at]
-        return bool(
-            is_warning
-            and work_after
-            and not re.search(r"traceback|\w(?:error|exception): ", self.text[work_after.end() :])
-        )
+        return bool(work_after and not re.search(rf"error[^\n]*(?:{thing})", self.text[work_after.end() :]))
 
 
-def pip_install(name: str, torch: str) -> str:
-    """Return the command that installs the version of a companion for a torch, from the index of torch's build.
+def pip_install(name: str, torch: str, *others: str) -> str:
+    """Return the command that installs the versions of companions for a torch, from the index of torch's build.
 
-    "" if torch is unknown, or no version of the companion is known to go with it.
+    Companions of which no version is known to go with it are left out; "" if none is left, as with an unknown torch.
     """
     public, _plus, build = torch.partition("+")
-    ranges = [version_range for version_range in version_ranges(name) if public and version_range.goes_with(public)]
-    if not public or not ranges:
-        return ""
-    newest = max(ranges, key=lambda version_range: version_range.least)
-    requirement = f'"{canonicalize_name(name)}{newest.versions}"'
+    requirements = []
+    for each in (name, *others):
+        ranges = [version_range for version_range in version_ranges(each) if public and version_range.goes_with(public)]
+        if ranges:
+            newest = max(ranges, key=lambda version_range: version_range.least)
+            requirements.append(f'"{canonicalize_name(each)}{newest.versions}"')
     has_index = build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
     index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index else ""
-    return f"python -m pip install {requirement}{index}"
+    return f"python -m pip install {' '.join(requirements)}{index}" if requirements else ""
 
 
 def torchcodec_install(context: LogContext) -> str:
@@ -193,27 +189,17 @@ def torchcodec_install(context: LogContext) -> str:
     On Windows it is PyPI's, as PyTorch's index has it for Linux alone.
     Source: https://github.com/meta-pytorch/torchcodec#installing-torchcodec, 2026-11-26.
     """
-    return pip_install(
-        "torchcodec", context.torch.partition("+")[0] if context.machine.os == "windows" else context.torch
-    )
+    public, _plus, _build = context.torch.partition("+")
+    return pip_install("torchcodec", public if context.machine.os == "windows" else context.torch)
 
 
 def pip_install_pair(torch: str) -> str:
     """Return the command that installs a torch's torchvision and torchaudio from its build's index; "" if unknown."""
-    commands = [command for name in ("torchvision", "torchaudio") if (command := pip_install(name, torch))]
-    if not commands or not torch.partition("+")[2]:
-        return ""
-    requirements = " ".join(command.split()[4] for command in commands)
-    index = next((command.partition(" --index-url ")[2] for command in commands if "--index-url" in command), "")
-    return f"python -m pip install {requirements} --index-url {index}" if index else ""
+    command = pip_install("torchvision", torch, "torchaudio")
+    return command if " --index-url " in command else ""
 
 
 def versions_for_cuda(row: Companion | None, major: int) -> str:
     """Return the specifier of a companion's newest versions whose PyPI wheel is for a CUDA major; "" if unknown."""
     ranges = [version_range for version_range in (row.ranges if row else ()) if major in version_range.cuda]
     return max(ranges, key=lambda version_range: version_range.least).versions if ranges else ""
-
-
-def companion_row(name: str) -> Companion | None:
-    """Return the catalogue's row of a companion of torch; None for other packages and for ""."""
-    return find_companion(name) if name else None
