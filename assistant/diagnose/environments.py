@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
@@ -18,11 +19,11 @@ from assistant.diagnose.builds import missing_modules
 from assistant.diagnose.facts import LogContext, package_of, pip_install
 from assistant.diagnose.index import addresses, classify_address, pattern_of
 from assistant.diagnose.log import Log, may_be_cut
-from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table, table
+from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
 from assistant.model.machine import Machine
-from assistant.model.record import Record, replace
+from assistant.model.record import replace
 from assistant.model.shell import rewrite_for_both_shells
 
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
@@ -87,49 +88,6 @@ _CONDA_NAME = re.compile(
 )
 
 
-class Application(Record, frozen=True):
-    """A row of applications: `marks` of its logs in lower case, and by system how its Python is typed in its folder."""
-
-    name: str
-    marks: tuple[str, ...]
-    python: dict[str, str]
-    pip: str = ""
-
-
-class Project(Record, frozen=True):
-    """A row of projects' tools: `marks` are patterns, `run` types its Python, the others how packages are changed.
-
-    `pin_python` with a version lets the project use another Python. `lock` writes the lock file, `relock` does so for
-    a package that follows, and `locked` checks it.
-    """
-
-    name: str
-    marks: tuple[str, ...]
-    run: str = "python"
-    pip: str = ""
-    install: tuple[str, ...] = ()
-    from_index: tuple[str, ...] = ()
-    sync: str = ""
-    pin_python: str = ""
-    lock: str = ""
-    relock: str = ""
-    locked: str = ""
-
-
-class _File(Record, frozen=True):
-    as_of: str
-    source: str
-    application: tuple[Application, ...]
-    project: tuple[Project, ...]
-    printed: tuple[str, ...]
-
-
-@cache
-def _tables() -> _File:
-    """Return the shipped rows of applications and projects, read once."""
-    return table("environments.toml", _File)
-
-
 def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Interpreter:
     """Return how the Python of a log's program is reached; `line` is the index of the line that shows its cause.
 
@@ -138,12 +96,13 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     path, project = _interpreter_path(log, line), project_of_text(log.text)
     container = bool(machine.container or _CONTAINER.search(log.text))
     where = Interpreter(container=container, compose=bool(_COMPOSE.search(log.text)))
-    row_of = {mark: row for row in _tables().application for mark in row.marks if mark in log.text}
-    is_of_project = project and (project.sync or project.name == CONDA)
-    application = row_of[max(row_of, key=len)] if row_of and not is_of_project else None
-    python = application.python.get(machine.os or "windows", "") if application else ""  # most are made for Windows
+    rows = plain_table("environments.toml")["application"]
+    row_of = {mark: row for row in rows for mark in row["marks"] if mark in log.text}
+    is_of_project = "sync" in project or project.get("name") == CONDA
+    application = row_of[max(row_of, key=len)] if row_of and not is_of_project else {}
+    python = application.get("python", {}).get(machine.os or "windows", "")  # most are made for Windows
     if path and not is_of_project:
-        has_uv = bool(project and project.pip) or bool(python and application and application.pip)
+        has_uv = "pip" in project or (python and "pip" in application)
         quoted = f'"{path}"' if set(path) & set(" (),") else path
         return replace(
             where,
@@ -153,19 +112,22 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
         )
     if project:
         text = "\n".join(line for _number, line in log.lines)
-        environment = _CONDA_NAME.search(text) if project.name == CONDA else None
-        python = f"conda run -n {environment[1] or environment[2]} python" if environment else project.run
-        return replace(where, path=path, python=python, pip=project.pip, project=project.name)
-    if python and application:
-        return replace(where, python=python, pip=application.pip, folder=application.name)
+        environment = _CONDA_NAME.search(text) if project["name"] == CONDA else None
+        python = (
+            f"conda run -n {environment[1] or environment[2]} python" if environment else project.get("run", "python")
+        )
+        return replace(where, path=path, python=python, pip=project.get("pip", ""), project=project["name"])
+    if python:
+        return replace(where, python=python, pip=application.get("pip", ""), folder=application["name"])
     is_python3 = machine.os != "windows" and _PYTHON3.search(log.text) and not _PLAIN_PYTHON.search(log.text)
     bundled = not container and bool(_BUNDLE.search(log.text))
     return replace(where, python="python3" if is_python3 else "python", bundled=bundled)
 
 
-def project_of_text(text: str) -> Project | None:
-    """Return the row of the first project's tool that a text shows; None if it shows none."""
-    return next((row for row in _tables().project if any(re.search(mark, text) for mark in row.marks)), None)
+def project_of_text(text: str) -> Mapping[str, Any]:
+    """Return the row of the first project's tool that a text shows; {} if it shows none."""
+    rows = plain_table("environments.toml")["project"]
+    return next((row for row in rows if any(re.search(mark, text) for mark in row["marks"])), {})
 
 
 @lru_cache(maxsize=16)  # each cause of a log asks, and mostly for the same line
@@ -208,12 +170,13 @@ _CONDA_ENVIRONMENT = re.compile(r".*[\\/]envs[\\/]([\w.-]{1,60})[\\/]")
 def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
     remedy = _in_compose(remedy) if interpreter.compose else remedy
-    tool = next((row for row in _tables().project if row.name == interpreter.project), None)
+    rows = plain_table("environments.toml")["project"]
+    tool: Mapping[str, Any] = next((row for row in rows if row["name"] == interpreter.project), {})
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter, tool))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter, tool))
     if "\\" in interpreter.python:
         commands, check = tuple(map(rewrite_for_both_shells, commands)), tuple(map(rewrite_for_both_shells, check))
-    if tool and tool.sync and any(line.startswith(_adding(tool)) for line in commands):  # it exchanges what is there
+    if "sync" in tool and any(line.startswith(_adding(tool)) for line in commands):  # it exchanges what is there
         commands = tuple(line for line in commands if "pip uninstall" not in line)
     if not any(map(_CHANGES.search, commands)) and commands == remedy.commands:
         return replace(remedy, check=check)
@@ -221,9 +184,9 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     return replace(remedy, text=text, commands=commands, check=check)
 
 
-def _adding(tool: Project) -> tuple[str, ...]:
+def _adding(tool: Mapping[str, Any]) -> tuple[str, ...]:
     """Return how the commands begin with which a project's tool takes packages."""
-    return tuple(line.partition(" {")[0] for line in (*tool.install, *tool.from_index))
+    return tuple(line.partition(" {")[0] for line in (*tool.get("install", ()), *tool.get("from_index", ())))
 
 
 def _in_compose(remedy: Remedy) -> Remedy:
@@ -241,7 +204,7 @@ def _in_compose(remedy: Remedy) -> Remedy:
     return replace(remedy, text=sentences((remedy.text, note)), commands=commands, env={})
 
 
-def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Project | None) -> Iterator[Message]:
+def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Mapping[str, Any]) -> Iterator[Message]:
     """Yield what to mind with commands: the folder, what a later sync undoes, that a container forgets changes."""
     of_python = any(map(_OF_PYTHON.search, commands))
     if interpreter.folder and of_python:
@@ -256,13 +219,14 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Project | 
     if any(" venv --clear" in line for line in commands):
         yield _("An environment .venv that is here is replaced: note what it holds before, with `uv pip freeze`.")
     by_pip = of_python and any(map(_BY_PIP.search, commands))
-    if tool and tool.sync and by_pip and not any(line.startswith((*_adding(tool), tool.sync)) for line in commands):
-        yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=tool.sync)
+    sync = tool.get("sync")
+    if sync and by_pip and not any(line.startswith((*_adding(tool), sync)) for line in commands):
+        yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=sync)
     if interpreter.container and not any("docker" in line for line in commands):
         yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 
 
-def _commands_for(command: str, interpreter: Interpreter, tool: Project | None) -> tuple[str, ...]:
+def _commands_for(command: str, interpreter: Interpreter, tool: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the commands that do for an interpreter, and the tool of its project, what one of `python` or pip says."""
     by_pip = _PIP.fullmatch(command)
     lines = _tool_commands(by_pip[1], by_pip[2], tool, interpreter) if by_pip and tool else None
@@ -277,7 +241,9 @@ def _commands_for(command: str, interpreter: Interpreter, tool: Project | None) 
     return (re.sub(r"(?:^|(?<=[ $]\())python(?= )", lambda _found: interpreter.python, command),)
 
 
-def _tool_commands(verb: str, arguments: str, tool: Project, interpreter: Interpreter) -> tuple[str, ...] | None:
+def _tool_commands(
+    verb: str, arguments: str, tool: Mapping[str, Any], interpreter: Interpreter
+) -> tuple[str, ...] | None:
     """Return the commands with which a project's tool does what pip would; None if it has none for it.
 
     Conda has them for torch's family, but not for AMD's and Intel's GPUs, for which conda-forge has no builds. It
@@ -286,7 +252,7 @@ def _tool_commands(verb: str, arguments: str, tool: Project, interpreter: Interp
     address = re.search(r"--index-url (\S+)", arguments)
     words = re.sub(r"--index-url \S+|--upgrade\b", "", arguments).split()
     index, environment = address[1] if address else "", re.search(r"conda run( -n \S+)", interpreter.python)
-    if tool.name == CONDA:
+    if tool["name"] == CONDA:
         words = [re.split(r"[\[=<>~!]", word.strip("\"'"), maxsplit=1)[0] for word in words if word[0] != "-"]
         if not words or not {*words} <= {"torch", *FAMILY} or re.search(r"/whl/(?:rocm|xpu)|repo\.amd\.com", index):
             return None
@@ -294,7 +260,7 @@ def _tool_commands(verb: str, arguments: str, tool: Project, interpreter: Interp
             return ()
         torch = "pytorch-gpu" if "/whl/cu" in index else "pytorch"
         words = [torch if word == "torch" else word for word in words if word != "torchaudio"]
-    rows = tool.from_index if index else tool.install
+    rows = tool.get("from_index" if index else "install")
     if verb != "install" or not words or not rows or any(word.startswith("-") for word in words):
         return None
     values = {"packages": " ".join(words), "index": index, "name": f"pytorch-{index.rstrip('/').rpartition('/')[2]}"}
@@ -426,7 +392,7 @@ def is_printed(name: str, context: LogContext) -> bool:
 def _printed_forms() -> tuple[str, ...]:
     """Return the patterns of how tools print a NAME; each blank stands for any white space or frame."""
     parts = {"EXTRAS": r"(?:\[[\w, -]{1,60}\])?", "VERSION": r"v?\d[\w.+!*-]{0,40}", "END": r"(?![\w+-]|\.\w)"}
-    forms = (re.sub(r"(?<!\[) (?!\?)", r"[\\s│|]{1,20}", form) for form in _tables().printed)
+    forms = (re.sub(r"(?<!\[) (?!\?)", r"[\\s│|]{1,20}", form) for form in plain_table("environments.toml")["printed"])
     return tuple(re.sub("EXTRAS|VERSION|END", lambda part: parts[part[0]], form) for form in forms)
 
 
@@ -447,12 +413,12 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     `_manifest_names` for the others.
     """
     project = project_of_text(context.text)
-    is_project = bool(project and project.sync)
-    words = _typed_words(context, of_project=is_project)
+    sync = project.get("sync", "")
+    words = _typed_words(context, of_project=bool(sync))
     by_pip = words[1:2] == ["pip"]
-    redo = project.sync if project and is_project and (by_pip or not words) else quoted_words(words)
+    redo = sync if sync and (by_pip or not words) else quoted_words(words)
     names = {"redo": redo, "redo_plain": redo, "repeat": quoted_words(words)}
-    if words[:1] == ["uv"] and not (by_pip and is_project):
+    if words[:1] == ["uv"] and not (by_pip and sync):
         of_index = [
             word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & _INDEX_OPTIONS
         ]
@@ -461,9 +427,9 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
         names["redo_links"] = links if of_index and ".html" in links else ""
         names["redo_best"] = f"{redo} --index-strategy unsafe-best-match" if by_pip else ""
     if project:
-        names |= {name: getattr(project, name) for name in ("pin_python", "lock", "relock", "locked")}
+        names |= {name: project.get(name, "") for name in ("pin_python", "lock", "relock", "locked")}
         names |= _manifest_names(context, project)
-        if package and project.name == "uv":
+        if package and project["name"] == "uv":
             names["uv_build"] = f'{package} = [{{ requirement = "torch", match-runtime = true }}]'
     return {name: value for name, value in names.items() if value or name == "repeat"}
 
@@ -521,7 +487,7 @@ def quoted_words(words: list[str]) -> str:
     return " ".join(f'"{word}"' if set(word) & set("<>~![]#*") else word for word in words)
 
 
-def _manifest_names(context: LogContext, project: Project) -> dict[str, str]:
+def _manifest_names(context: LogContext, project: Mapping[str, Any]) -> dict[str, str]:
     """Return the placeholders of lines in the manifest of a project of uv, Poetry or pixi, as far as they are known.
 
     For uv, `redo_extra` syncs the extra of a GPU build, `uv_source` widens a marker to this system, `uv_index` and
@@ -535,16 +501,16 @@ def _manifest_names(context: LogContext, project: Project) -> dict[str, str]:
     tag = next((tag for tag in tags if tag not in {"", "cpu"}), "cpu" if "cpu" in tags else "")
     index = (load_catalog().index_url(tag) or f"https://download.pytorch.org/whl/{tag}") if tag else ""
     name = next((first or second for first, second in pattern_of("index_name").findall(text)), f"pytorch-{tag}")
-    if project.name == "Poetry" and versions:
+    if project["name"] == "Poetry" and versions:
         source, release = pattern_of("poetry_source").search(text), versions[0].partition("+")[0]
         name = source[1] if source else name
         on_others = f'{{version = "{versions[0]}", source = "{name}", markers = "sys_platform != \'darwin\'"}}'
         on_macs = f'{{version = "{release}", markers = "sys_platform == \'darwin\'"}}'
         return {"mac_source": f"torch = [{on_others}, {on_macs}]"}
-    if project.name == "pixi" and index:
+    if project["name"] == "pixi" and index:
         options = "[tool.pixi.pypi-options]" if "pyproject.toml" in text else "[pypi-options]"
         return {"pixi_index": f'{options} extra-index-urls = ["{index}"]'}
-    if project.name != "uv":
+    if project["name"] != "uv":
         return {}
     extra, here = pattern_of("uv_extra").search(text), PLATFORMS.get(context.machine.os or "", "")
     names = {"redo_extra": extra[0] if extra else "", "uv_here": f"sys_platform == '{here}'" if here else ""}

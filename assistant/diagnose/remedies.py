@@ -203,8 +203,7 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     `get_uv` is empty where the user works with uv already; the environment that is there is replaced then. {} in a
     project, whose own tool is to be used.
     """
-    project = project_of_text(context.text)
-    if project and project.sync:
+    if "sync" in project_of_text(context.text):
         return {}
     if re.search(r"\buv\b", context.text):
         return {"uv": "uv", "get_uv": "", "venv": "uv venv --clear"}

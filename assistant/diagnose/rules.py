@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -499,14 +499,6 @@ def _with_shared(value: Any, shared: Mapping[str, Any]) -> Any:  # noqa: ANN401 
 def plain_table(name: str) -> dict[str, Any]:
     """Return a shipped TOML file of this room that is only looked up, read once."""
     return tomllib.loads(files("assistant.diagnose").joinpath(name).read_text("utf-8"))
-
-
-T = TypeVar("T", bound=Record)
-
-
-def table(name: str, kind: type[T]) -> T:
-    """Return a shipped file of this room as a record; raise `BadInput` for what is wrong in it."""
-    return from_plain(plain_table(name), kind, name)
 
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
