@@ -281,10 +281,13 @@ _INSTALLS = re.compile(
     r"|\b(?:poetry|pdm)[ ](?:add|remove|update)\b|\bassistant[ ](?:install|plan|setup)\b"
 )
 # Options of installers whose value is no distribution, those that name an index apart.
-_INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
-_WITH_VALUE = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
-_WITH_VALUE |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project", "-d", "-n"}
-_WITH_VALUE |= {"--name", "--channel", "--index-strategy", "--resume-retries", "--retries", "--target", "--timeout"}
+INDEX_OPTIONS = {"--index", "--index-url", "--extra-index-url", "--default-index", "-i", "--find-links", "-f"}
+WITH_VALUE = {"--extra", "--group", "--no-group", "--only-group", "--package", "--python", "-p", "--with", "--without"}
+WITH_VALUE |= {"--only", "--extras", "-E", "-r", "-e", "-c", "--feature", "-G", "--directory", "--project", "-d", "-n"}
+WITH_VALUE |= {"--name", "--channel", "--index-strategy", "--resume-retries", "--retries", "--target", "--timeout"}
+WITH_VALUE |= {"--prefix", "--root", "--trusted-host", "--proxy", "--cache-dir", "--torch-backend", "--only-binary"}
+WITH_VALUE |= {"--no-binary", "--platform", "--python-version", "--progress-bar", "--upgrade-strategy", "--log", "-t"}
+WITH_VALUE |= {"--requirement", "--constraint", "--editable", "--use-feature"}
 _OF_CONDA_FORGE = {"pytorch", "pytorch-gpu"}  # which are none of PyPI's: https://anaconda.org/conda-forge/pytorch-gpu
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:$|[ =<>!~;@])")
 
@@ -319,7 +322,7 @@ def distributions_in(command: str) -> Iterator[str]:
     for word in words:
         if word in {"&&", "|", ";"}:
             return
-        if word in _WITH_VALUE | _INDEX_OPTIONS:
+        if word in WITH_VALUE | INDEX_OPTIONS:
             next(words, "")
         elif by_conda and word.partition("=")[0] in _OF_CONDA_FORGE:
             continue
@@ -399,7 +402,7 @@ def _printed_forms() -> tuple[str, ...]:
 # What mends a project of uv, Poetry, pixi or PDM: the lines of its manifest, and then the user's own command again.
 INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
 PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
-_END = re.compile(r" (?:&&|\|\|?|;|#|2?>) |  |[;；，。→]|[.,:](?: |$)")
+_END = re.compile(r" (?:&&|\|\|?|;|#|2?>) | \.{3}|  |[;；，。→]|(?<! )[.,:](?: |$)")
 _WORD = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
 
 
@@ -414,15 +417,15 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     """
     project = project_of_text(context.text)
     sync = project.get("sync", "")
-    words = _typed_words(context, of_project=bool(sync))
+    # The last command that installs, else that runs something; a project does not use pip.
+    commands = [(verb, words) for verb, words in typed_commands(context) if verb or not sync]
+    words = next((words for verb, words in commands if verb != "run"), commands[0][1] if commands else [])
     by_pip = words[1:2] == ["pip"]
     redo = sync if sync and (by_pip or not words) else quoted_words(words)
     names = {"redo": redo, "redo_plain": redo, "repeat": quoted_words(words)}
     if words[:1] == ["uv"] and not (by_pip and sync):
-        of_index = [
-            word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & _INDEX_OPTIONS
-        ]
-        links = quoted_words(["--find-links" if word in _INDEX_OPTIONS else word for word in words])
+        of_index = [word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & INDEX_OPTIONS]
+        links = quoted_words(["--find-links" if word in INDEX_OPTIONS else word for word in words])
         names["redo_plain"] = quoted_words([word for word in words if word not in of_index])
         names["redo_links"] = links if of_index and ".html" in links else ""
         names["redo_best"] = f"{redo} --index-strategy unsafe-best-match" if by_pip else ""
@@ -434,23 +437,21 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     return {name: value for name, value in names.items() if value or name == "repeat"}
 
 
-def _typed_words(context: LogContext, *, of_project: bool) -> list[str]:
-    """Return the words of the last command that installs packages, else of one that runs something; [] if none is.
+def typed_commands(context: LogContext, *, within: bool = False) -> Iterator[tuple[str | None, list[str]]]:
+    """Yield the commands of installers that were typed, the last first: the verb, None for pip's own, and the words.
 
-    `of_project` leaves out those of pip, which a project does not use.
+    With `within`, those of pip within a line are among them: in a build file, a sentence, a list of an application's.
     """
-    ran: list[str] = []
     for _number, line in reversed(context.log.lines):
         for match in reversed([*pattern_of("typed").finditer(line)]):
-            words = _safe_words(_END.split(match["line"], maxsplit=1)[0], typed=bool(match["prompt"]))
-            if words and (match["verb"] or not of_project):
-                if match["verb"] != "run":
-                    return words
-                ran = ran or words
-    return ran
+            text = " ".join(re.findall(r"'([^']{1,200})'", match["listed"] or ""))
+            text = text or _END.split(match["line"] or "", maxsplit=1)[0]
+            words = _safe_words(text, typed=within or bool(match["prompt"]))
+            if words and (within or match["prompt"] is not None):
+                yield match["verb"], words
 
 
-def is_sentence(words: Iterable[str]) -> bool:
+def _is_sentence(words: Iterable[str]) -> bool:
     """Return whether words are a sentence that begins as a command does: pip install torch takes ages for me."""
     return not {*words}.isdisjoint(
         {"the", "a", "an", "and", "but", "for", "from", "i", "is", "it", "my", "so", "then", "to"}
@@ -464,16 +465,16 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
     """
     try:
         words = [word.strip("\"'") for word in shlex.split(text, posix="\\" not in text)]
-    except ValueError:
-        return []
-    typed = typed and not is_sentence(words)
-    by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?", word)), None)
+    except ValueError:  # a quotation mark that is never closed, or that ends what the command stands in
+        return _safe_words(re.split("[\"'](?=[^\"']*$)", text)[0], typed=typed)
+    typed = typed and not _is_sentence(words)
+    by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?(?:\.exe)?", word)), None)
     head = 2 if by_pip is None else by_pip + 2
     takes_packages = words[1:2] == ["add"] or by_pip is not None
     understood = words[:head]
     for previous, word in pairwise(words[head - 1 :]):
         is_package = word in all_names() | CORE or bool(set(word) & set("=<>[/\\@"))
-        is_argument = word.startswith("-") or previous in _WITH_VALUE | _INDEX_OPTIONS
+        is_argument = word.startswith("-") or previous in WITH_VALUE | INDEX_OPTIONS
         if not (is_argument or (typed and (takes_packages or words[1] == "run")) or (takes_packages and is_package)):
             break
         understood.append(word)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
+from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -24,7 +24,15 @@ from assistant.diagnose.builds import (
     wheel_names,
 )
 from assistant.diagnose.companions import triton_names
-from assistant.diagnose.environments import INSTALLERS, is_sentence, project_names, project_of_text, quoted_words
+from assistant.diagnose.environments import (
+    INDEX_OPTIONS,
+    INSTALLERS,
+    WITH_VALUE,
+    project_names,
+    project_of_text,
+    quoted_words,
+    typed_commands,
+)
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
 from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
@@ -35,21 +43,12 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 
-# (venv) $ pip install -r requirements.txt      > python -m pip install "xformers==0.0.28" torch
-_PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?(?:\.exe)? install ([^\n]{2,300})")
-# The same as a list of Python's, as an application prints the command that it ran.
-_LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
 # Downloading torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl (797.2 MB)
 _FETCHED = re.compile(
     r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)([\w.]{1,20}))?-[\w.-]{5,90}\.whl"
 )
-_PLAIN = re.compile(r"[A-Za-z0-9_.,/:@=+\[\]<>~!#-]{1,200}")
-_WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-e", "--editable"}
-# Options whose value is no package, and that are not repeated.
-_LEFT_OUT = {"--python", "-p", "--target", "-t", "--prefix", "--root", "--trusted-host", "--proxy", "--cache-dir"}
-_LEFT_OUT |= {"--timeout", "--retries", "--index-strategy", "--torch-backend", "--only-binary", "--no-binary"}
-_LEFT_OUT |= {"--platform", "--python-version", "--progress-bar", "--upgrade-strategy", "--use-feature", "--log"}
-_INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
+# Options of pip whose value, a file or a folder, is what it is to install.
+_OF_FILES = {"-r", "-c", "-e", "--requirement", "--constraint", "--editable"}
 
 
 def typed_names(context: LogContext) -> dict[str, str]:
@@ -59,12 +58,10 @@ def typed_names(context: LogContext) -> dict[str, str]:
     `typed_any` is the same without indexes, and `index_option` what names torch's index beside it: instead of PyPI
     where all are there.
     """
-    for _number, line in reversed(context.log.lines):
-        typed, listed = _PIP.search(line), _LISTED.search(line)
-        text = typed[1] if typed else " ".join(re.findall(r"'([^']{1,200})'", listed[1])) if listed else ""
-        words = _installable_words(text)
-        if words and not {*words} <= INSTALLERS:
-            packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & _INDEXES]
+    for verb, command in typed_commands(context, within=True):
+        words = _repeatable(command) if verb in {None, "pip install"} else []
+        packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & INDEX_OPTIONS]
+        if packages and not {*words} <= INSTALLERS:
             return {
                 "typed": quoted_words(words),
                 "typed_any": quoted_words(packages),
@@ -84,30 +81,19 @@ def _is_on_torch_index(requirement: str) -> bool:
     return name in CORE or carried_by_torch_index(name)
 
 
-def _installable_words(text: str) -> list[str]:
-    """Return the packages, files and known indexes of the arguments of `pip install`; [] if a word may not be repeated.
-
-    Of a sentence they are what stands before its first word that is no known package.
-    Other options are left out. A word may be repeated if it is of characters that no shell reads.
-    """
-    try:
-        words = shlex.split(text.split("  ", maxsplit=1)[0], posix="\\" not in text)
-    except ValueError:
-        return []
-    understood: list[str] = []
-    rest, is_prose = iter(words), is_sentence(words)
+def _repeatable(command: Iterable[str]) -> list[str]:
+    """Return the packages, files and known indexes of a command `pip install`, without other options."""
+    repeated: list[str] = []
+    rest = dropwhile(lambda word: word != "install", command)
+    next(rest, "")
     for word in rest:
-        if word in _LEFT_OUT:
-            next(rest, "")
-        elif word in _WITH_VALUE or word in _INDEXES:
+        if word in WITH_VALUE | INDEX_OPTIONS:
             value = next(rest, "")
-            is_safe = word in _WITH_VALUE or classify_address(value.rstrip("/").lower()).kind in {"pypi", "torch"}
-            understood += [word, value] if is_safe and value else []
-        elif is_prose and word not in all_names() | CORE and not set(word) & set("=<>[/\\@"):
-            break
+            is_index = word in INDEX_OPTIONS and classify_address(value.rstrip("/").lower()).kind in {"pypi", "torch"}
+            repeated += [word, value] if value and (is_index or word in _OF_FILES) else []
         elif not word.startswith("-"):
-            understood.append(word)
-    return understood if all(_PLAIN.fullmatch(word) for word in understood) else []
+            repeated.append(word)
+    return repeated
 
 
 def _program_names(context: LogContext) -> dict[str, str]:
