@@ -126,27 +126,28 @@ def _library_cause(context: LogContext, lack: _Lack, key: str) -> Cause:
         "owner": file.row.get("owner", ""),
         "package": lack.requester.package if lack.requester and key == "torch-abi-mismatch" else "",
         "install": pip_install_pair(context.torch) if key == "torch-torchvision-mismatch" else "",
-        "system": "ffmpeg" if file.kind == "ffmpeg" else "",
         **{
             f"{name}_package" if name == "arch" else name: value for name, value in file.row.get("packages", {}).items()
         },
         **_cuda_wheel_names(context, lack),
-        **(_onnxruntime_names(context, file) if is_ort and missing.kind == "file" else {}),
+        **(onnxruntime_names(context, file) if is_ort and missing.kind == "file" else {}),
     }
     is_vague = missing.kind == "dependency" or (is_ort and lack.requester is None)
     return context.cause(key, missing.at, names, "library-part" if is_vague else "library")
 
 
-def _onnxruntime_names(context: LogContext, file: LibraryFile) -> dict[str, str]:
-    """Return the requirements of ONNX Runtime with its libraries as placeholders, without those that are unknown.
+def onnxruntime_names(context: LogContext, file: LibraryFile | None = None) -> dict[str, str]:
+    """Return the requirements of ONNX Runtime as placeholders, without those that are unknown.
 
-    `same` is for the CUDA that is asked for, `fitting` for the one present, `either` for the usual one if none is.
+    `same` is for the CUDA whose `file` is asked for, `fitting` for the one present, `either` for the usual one if none
+    is; they bring CUDA's libraries, `ort` is `fitting` without them.
     """
-    asked, present = max({*file.cuda_majors} & {11, 12, 13}, default=0), max(context.cuda, default=0)
+    asked = max({*file.cuda_majors} & {11, 12, 13}, default=0) if file else 0
+    present = max(context.cuda, default=0)
     names = {}
-    for name, major in (("same", asked), ("fitting", present), ("either", 0 if present else _USUAL)):
+    for name, major in (("same", asked), ("fitting", present), ("ort", present), ("either", 0 if present else _USUAL)):
         if versions := versions_for_cuda(find_companion(_ORT), major) if major else "":
-            names[name] = f"{_ORT}{'[cuda,cudnn]' if major >= _FIRST_EXTRAS else ''}{versions}"
+            names[name] = f"{_ORT}{'[cuda,cudnn]' if major >= _FIRST_EXTRAS and name != 'ort' else ''}{versions}"
     return names
 
 

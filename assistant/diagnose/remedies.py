@@ -23,7 +23,7 @@ from assistant.diagnose.builds import (
     source_of,
     wheel_names,
 )
-from assistant.diagnose.companions import triton_names
+from assistant.diagnose.companions import onnxruntime_names, triton_names
 from assistant.diagnose.environments import (
     INDEX_OPTIONS,
     INSTALLERS,
@@ -33,7 +33,7 @@ from assistant.diagnose.environments import (
     quoted_words,
     typed_commands,
 )
-from assistant.diagnose.facts import LogContext, package_of, torchcodec_install, versions_for_cuda
+from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
 from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
@@ -125,12 +125,6 @@ def _source_build_names(context: LogContext) -> dict[str, str]:
     return {"built_here": source_of(package), "package": package}
 
 
-def _onnxruntime_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `ort`, ONNX Runtime for the CUDA in use; {} if none is known for it."""
-    versions = versions_for_cuda(find_companion("onnxruntime-gpu"), max(context.cuda, default=0))
-    return {"ort": f"onnxruntime-gpu{versions}"} if versions else {}
-
-
 def _ffmpeg_names(context: LogContext) -> dict[str, str]:
     """Return the placeholders of the newest FFmpeg that TorchCodec takes, as its message tells it, else FFmpeg 7.
 
@@ -209,7 +203,6 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _source_build_names,
     _container_names,
     _amd_names,
-    _onnxruntime_names,
     _ffmpeg_names,
     _server_names,
 )
@@ -218,8 +211,11 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
 def _names_for_rule(context: LogContext, key: str) -> dict[str, str]:
     """Return values for the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
 
-    They are `package` (that is built, or does not load), `torch`, and `install` (a command for Triton or TorchCodec).
+    They are `package` (that is built, or does not load), `torch`, `install` (a command for Triton or TorchCodec), and
+    `ort` (ONNX Runtime for the CUDA in use).
     """
+    if key == "onnxruntime-packages-conflict":
+        return onnxruntime_names(context)
     if key.startswith("triton-"):
         return triton_names(context)
     if key.startswith("ext-"):
