@@ -29,7 +29,7 @@ BUDGETS = {
     "assistant/catalog": (1950, 850),
     "assistant/cli": (2650, 1170),
     "assistant/detect": (1390, 700),
-    "assistant/diagnose": (4350, 2200),
+    "assistant/diagnose": (4300, 2200),
     "assistant/export": (1270, 500),
     "assistant/host": (2985, 1350),
     "assistant/install": (4575, 2060),

@@ -283,9 +283,9 @@ def parse_library(file: str) -> LibraryFile:
 def wheel_names(context: LogContext, package: str) -> dict[str, str]:
     """Return the placeholders of a package's wheels for this torch, Python and system, without those unknown.
 
-    `wheel_url` is a wheel's address, `wheel_page` a page to choose one from, `wheel_links` one that pip reads, and
-    `ready` the command if torch's index has it. Without a torch, `torch_first` installs the newest one that a wheel is
-    ready for, whose build any driver of its CUDA's major runs, `torch_of_wheel` is its version, `wheel_then` the wheel.
+    `wheel_url` is a wheel's address, `wheel_links` a page of wheels that pip reads, and `ready` the command if torch's
+    index has it. Without a torch, `torch_first` installs the newest one that a wheel is ready for, whose build any
+    driver of its CUDA's major runs, `torch_of_wheel` is its version, `wheel_then` the wheel.
     """
     torch, variant, machine = context.torch.partition("+")[0], context.build, context.machine
     platform = platforms_of(machine.os, machine.arch)[0] if machine.os else ""
@@ -297,10 +297,10 @@ def wheel_names(context: LogContext, package: str) -> dict[str, str]:
     if torch and platform:
         variant = variant or load_catalog().build_of(torch, "pypi", platform)
         names["wheel_url"] = _wheel_address(package, version, torch, variant, tag, platform)
-        for source in reversed(wheel_sources(Requirement(package), torch, variant, platform)):
-            names[f"wheel_{source.find}"] = "" if names["wheel_url"] else source.url
+        sources = () if names["wheel_url"] else wheel_sources(Requirement(package), torch, variant, platform)
+        names["wheel_links"] = next((source.url for source in sources if source.find == "links"), "")
     elif platform == "linux_x86_64" and tag:
-        steady = plain_table("kits.toml")["steady"]["12"]
+        steady = plain_table("kits.toml")["steady"]
         cards = [number(gpu.compute_capability) for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA]
         for wheel in load_catalog().wheels(platform, tag, steady):
             url = _wheel_address(package, version, wheel.version, steady, tag, platform)

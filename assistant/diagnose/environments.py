@@ -444,9 +444,8 @@ def typed_commands(context: LogContext, *, within: bool = False) -> Iterator[tup
     """
     for _number, line in reversed(context.log.lines):
         for match in reversed([*pattern_of("typed").finditer(line)]):
-            text = " ".join(re.findall(r"'([^']{1,200})'", match["listed"] or ""))
-            text = text or _END.split(match["line"] or "", maxsplit=1)[0]
-            words = _safe_words(text, typed=within or bool(match["prompt"]))
+            listed = " ".join(re.findall(r"'([^']{1,200})'", match["listed"] or ""))
+            words = _safe_words(listed or _END.split(match["line"] or "")[0], typed=within or bool(match["prompt"]))
             if words and (within or match["prompt"] is not None):
                 yield match["verb"], words
 

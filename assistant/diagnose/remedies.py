@@ -62,10 +62,12 @@ def typed_names(context: LogContext) -> dict[str, str]:
         words = _repeatable(command) if verb in {None, "pip install"} else []
         packages = [word for previous, word in pairwise(("", *words)) if not {previous, word} & INDEX_OPTIONS]
         if packages and not {*words} <= INSTALLERS:
+            names = {canonicalize_name(re.split(r"[\[=<>~!]", package, maxsplit=1)[0]) for package in packages}
+            has_all = all(name in CORE or carried_by_torch_index(name) for name in names)
             return {
                 "typed": quoted_words(words),
                 "typed_any": quoted_words(packages),
-                "index_option": "--index-url" if all(map(_is_on_torch_index, packages)) else "--extra-index-url",
+                "index_option": "--index-url" if has_all else "--extra-index-url",
             }
     downloads = _FETCHED.findall(context.text)
     if not downloads:
@@ -73,12 +75,6 @@ def typed_names(context: LogContext) -> dict[str, str]:
     name, version, build = downloads[-1]
     index = load_catalog().index_url(build) if build.startswith(("cu", "rocm", "xpu", "cpu")) else None
     return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
-
-
-def _is_on_torch_index(requirement: str) -> bool:
-    """Return whether torch's index has what a requirement names."""
-    name = canonicalize_name(re.split(r"[\[=<>~!]", requirement, maxsplit=1)[0])
-    return name in CORE or carried_by_torch_index(name)
 
 
 def _repeatable(command: Iterable[str]) -> list[str]:
@@ -107,22 +103,7 @@ def _program_names(context: LogContext) -> dict[str, str]:
     return {placeholders[key]: value for key, value in row.items() if key in placeholders}
 
 
-# /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
-_REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
-
-
-def _source_build_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `package` and `built_here` if a package's compiled file needs a newer C library; {} else.
-
-    `built_here` is what pip builds the package from, so that it suits this system.
-    """
-    message = _REQUIRED.search(context.text)
-    package = context.package_at(message.start(), message[2]) if message else ""
-    row = find_companion(package) if package else None
-    if not message or message[1] != "glibc" or row is None or not row.compiler:
-        return {}
-    return {"built_here": source_of(package), "package": package}
 
 
 def _ffmpeg_names(context: LogContext) -> dict[str, str]:
@@ -200,7 +181,6 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     kit_names,
     compiler_names,
     header_names,
-    _source_build_names,
     _container_names,
     _amd_names,
     _ffmpeg_names,
@@ -211,8 +191,8 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
 def _names_for_rule(context: LogContext, key: str) -> dict[str, str]:
     """Return values for the placeholders that only some rules have, by the rule's key; {} if a log does not tell them.
 
-    They are `package` (that is built, or does not load), `torch`, `install` (a command for Triton or TorchCodec), and
-    `ort` (ONNX Runtime for the CUDA in use).
+    They are `package` (that is built, or does not load), `built_here` (what pip builds it from), `torch`,
+    `install` (a command for Triton or TorchCodec), and `ort` (ONNX Runtime for the CUDA in use).
     """
     if key == "onnxruntime-packages-conflict":
         return onnxruntime_names(context)
@@ -220,10 +200,19 @@ def _names_for_rule(context: LogContext, key: str) -> dict[str, str]:
         return triton_names(context)
     if key.startswith("ext-"):
         return {**({"torch": context.torch} if context.torch else {}), **package_built(context)}
+    if key == "glibc-too-old":
+        message = _REQUIRED.search(context.text)
+        package = context.package_at(message.start(), message[1]) if message else ""
+        row = find_companion(package)
+        return {"package": package, "built_here": source_of(package)} if row and row.compiler else {}
     if key == "torch-abi-mismatch":
         return _unloadable_package(context)
     install = torchcodec_install(context) if key.startswith("torchcodec-") else ""
     return {"install": install} if install else {}
+
+
+# /lib64/libc.so.6: version `GLIBC_2.32' not found (required by /…/site-packages/vllm/_C.abi3.so)
+_REQUIRED = re.compile(r"version .glibc_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
 
 
 def _unloadable_package(context: LogContext) -> dict[str, str]:
