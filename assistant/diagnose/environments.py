@@ -418,8 +418,8 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     project = project_of_text(context.text)
     sync = project.get("sync", "")
     # The last command that installs, else that runs something; a project does not use pip.
-    commands = [(verb, words) for verb, words in typed_commands(context) if verb or not sync]
-    words = next((words for verb, words in commands if verb != "run"), commands[0][1] if commands else [])
+    installing = (words for verb, words in typed_commands(context) if verb != "run" and (verb or not sync))
+    words = next(installing, None) or next((words for verb, words in typed_commands(context) if verb or not sync), [])
     by_pip = words[1:2] == ["pip"]
     redo = sync if sync and (by_pip or not words) else quoted_words(words)
     names = {"redo": redo, "redo_plain": redo, "repeat": quoted_words(words)}
