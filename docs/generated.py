@@ -43,6 +43,7 @@ AREAS = {
     "onnx": "ONNX models",
     "installers": "pip, uv, conda and package indexes",
     "packaging": "Python, environments and packages",
+    "python": "Python itself and what it needs of the system",
     "companions": "Packages that are compiled for one torch",
     "building": "Building from source",
     "runtime": "While a program runs",

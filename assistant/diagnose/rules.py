@@ -480,7 +480,7 @@ def load_rules() -> Rules:
     folder = files("assistant.diagnose")
     shipped = [*folder.joinpath("rules").iterdir(), *map(folder.joinpath, ("health.toml", "prose.toml"))]
     named = {item.name: tomllib.loads(item.read_text("utf-8")) for item in shipped if item.name.endswith(".toml")}
-    shared = named.pop("shared.toml")
+    shared = plain_table("shared.toml")
     return Rules([from_plain(_with_shared(named[name], shared), RuleFile, name) for name in sorted(named)])
 
 
