@@ -97,7 +97,8 @@ def diagnose(
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     here = None if machine or replay else detect(find_host(None)).machine
-    its_machine = machine_of_log(read, here) if here else _given_machine(machine, replay)
+    origin = log_origin(read, here) if here else "given"
+    its_machine = machine_of_log(read, here, origin) if here else _given_machine(machine, replay)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
@@ -105,7 +106,6 @@ def diagnose(
     if share := files["share"]:
         write_file(share, share_page(read, its_machine, causes))
     if as_json:
-        origin = "given" if here is None else log_origin(read, here)
         echo_json(log_answer(read, its_machine, diagnoses, origin))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
@@ -116,7 +116,7 @@ def diagnose(
         draw_unknown,
     )
 
-    draw_facts(facts_line(read), elsewhere=here is not None and log_origin(read, here) == "other")
+    draw_facts(facts_line(read), elsewhere=origin == "other")
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
         draw_question(None if diagnoses[0].sure else explain_unknown(read, its_machine).question)

@@ -62,15 +62,7 @@ _OF_OTHERS = re.compile(
 # The facts of a machine that a log can state, but for those that are lists of several.
 _STATED = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "nvidia_driver")
 # The packages whose versions a reader is told first.
-_NAMED = (
-    "torch",
-    "torchvision",
-    "torchaudio",
-    "torch-directml",
-    "onnxruntime",
-    "onnxruntime-gpu",
-    "onnxruntime-directml",
-)
+_NAMED = ("torch", *FAMILY, "torch-directml", "onnxruntime", "onnxruntime-gpu", "onnxruntime-directml")
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 # What was loaded is NumPy itself, or what runs a notebook's cells and stands above them in each traceback.
 _NOT_AT_FAULT = {"numpy", "_distutils_hack", "ipykernel_launcher", "ipykernel", "traitlets", "tornado", "IPython"}
@@ -306,13 +298,13 @@ def offer_torch_for_kernel(causes: tuple[Diagnosis, ...], log: Log, machine: Mac
     )
 
 
-def machine_of_log(log: Log, here: Machine) -> Machine:
+def machine_of_log(log: Log, here: Machine, origin: str) -> Machine:
     """Return the machine that a log comes from: what the log states, completed by the facts of the machine at hand.
 
-    If the log is of another machine (see `log_origin`) nothing is taken from this one; if it is of this one, the GPUs
-    are those of this one.
+    If the log is of another machine (`origin`, see `log_origin`) nothing is taken from this one; if it is of this one,
+    the GPUs are those of this one.
     """
-    stated, origin = _machine_in_log(log), log_origin(log, here)
+    stated = _machine_in_log(log)
     if origin == "other":
         return stated
     # Of two machines that a text compares, what is installed here is this one's.

@@ -64,9 +64,9 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
     if not text:
         return Diagnosed(findings=findings, explained=pasted)
     log = read_log(text)
-    origin = machine_of_log(log, machine) if pasted.text else machine
-    pasted_elsewhere = bool(pasted.text) and not state.failed_cell and log_origin(log, machine) == "other"
-    causes = find_causes_and_lines(log, origin)
+    origin = log_origin(log, machine) if pasted.text else "same"
+    log_machine = machine_of_log(log, machine, origin) if pasted.text else machine
+    causes = find_causes_and_lines(log, log_machine)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
     if state.failed_cell and state.environment:
         diagnoses = offer_torch_for_kernel(diagnoses, log, machine)
@@ -75,9 +75,11 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
         diagnoses=diagnoses,
         places=places_in_log(log, lines),
         explained=pasted,
-        source=log_source(log, origin, lines[0] if lines else None, elsewhere=pasted_elsewhere),
-        unexplained=Unexplained() if diagnoses and diagnoses[0].sure else explain_unknown(log, origin),
-        markdown=log_report(log, origin, diagnoses),
+        source=log_source(
+            log, log_machine, lines[0] if lines else None, elsewhere=origin == "other" and not state.failed_cell
+        ),
+        unexplained=Unexplained() if diagnoses and diagnoses[0].sure else explain_unknown(log, log_machine),
+        markdown=log_report(log, log_machine, diagnoses),
     )
 
 

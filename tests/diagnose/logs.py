@@ -17,7 +17,7 @@ from assistant.i18n import render
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
-from assistant.session.diagnosis import causes_for_log_python, find_causes_and_lines, machine_of_log
+from assistant.session.diagnosis import causes_for_log_python, find_causes_and_lines, log_origin, machine_of_log
 
 Row = dict[str, Any]
 FOLDER = Path(__file__).parent
@@ -33,7 +33,7 @@ def rows(name: str) -> tuple[Row, ...]:
 def read(row: Row) -> tuple[Log, Machine]:
     """Return a row's log and machine; the row's own is the one at hand where `whose` says whose the log is."""
     log, machine = read_log(row["log"]), from_plain(row.get("machine", {}), Machine, row["log"][:80])
-    return log, machine_of_log(log, machine) if "whose" in row else machine
+    return log, machine_of_log(log, machine, log_origin(log, machine)) if "whose" in row else machine
 
 
 def causes(row: Row) -> tuple[Diagnosis, ...]:

@@ -198,6 +198,6 @@ def test_a_pasted_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "read_report", counted("reports", diagnosis.read_report))
     monkeypatch.setattr(log, "read_mentioned", counted("mentions", log.read_mentioned))
     read = read_log("PyTorch version: 2.5.1+cpu\nOS: Windows 11\nPython version: 3.12\nIs debug build: False\n" + LINE)
-    machine = diagnosis.machine_of_log(read, Machine())
+    machine = diagnosis.machine_of_log(read, Machine(), "unknown")
     assert diagnosis.find_causes(read, machine)[0].key == "libomp140-missing"
     assert sorted(readings) == ["mentions", "reports"]
