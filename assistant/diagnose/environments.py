@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -450,13 +450,6 @@ def typed_commands(context: LogContext, *, within: bool = False) -> Iterator[tup
                 yield match["verb"], words
 
 
-def _is_sentence(words: Iterable[str]) -> bool:
-    """Return whether words are a sentence that begins as a command does: pip install torch takes ages for me."""
-    return not {*words}.isdisjoint(
-        {"the", "a", "an", "and", "but", "for", "from", "i", "is", "it", "my", "so", "then", "to"}
-    )
-
-
 def _safe_words(text: str, *, typed: bool) -> list[str]:
     """Return a command's words up to the first that is prose; [] if a shell would read one of them otherwise.
 
@@ -466,7 +459,7 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
         words = [word.strip("\"'") for word in shlex.split(text, posix="\\" not in text)]
     except ValueError:  # a quotation mark that is never closed, or that ends what the command stands in
         return _safe_words(re.split("[\"'](?=[^\"']*$)", text)[0], typed=typed)
-    typed = typed and not _is_sentence(words)
+    typed = typed and not any(map(pattern_of("small_word").fullmatch, words))  # pip install torch takes ages for me
     by_pip = next((at for at, word in enumerate(words[:3]) if re.fullmatch(r"pip3?(?:\.exe)?", word)), None)
     head = 2 if by_pip is None else by_pip + 2
     takes_packages = words[1:2] == ["add"] or by_pip is not None

@@ -134,20 +134,23 @@ def _server_names(context: LogContext) -> dict[str, str]:
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
 _STARTED = re.compile(r"(?:docker|podman) (?:run|pull) ([^\n]{1,300})")
 _IMAGE = re.compile(r"[a-z0-9][\w.-]{0,80}(?:/[\w.-]{1,80}){0,3}(?::[\w.-]{1,80})?", re.ASCII)
+# apptainer shell --nv model.sif
+_SIF = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
 _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--detach", "--interactive", "--tty"}
 # gfx1151     AMD Radeon 780M, gfx1100 (0x1100)     AMDGPU_TARGETS=gfx1100
 _TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
 def _container_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `image`, which docker or podman was told to run, else the word IMAGE."""
-    command = _STARTED.search(context.text)
+    """Return the placeholders `image`, that docker or podman was told to run, and `sif`, a file; else a word."""
+    command, file = _STARTED.search(context.text), _SIF.search(context.text)
+    sif = file[1] if file else "IMAGE.sif"
     for previous, word in pairwise(("--rm", *(command[1].split() if command else ()))):
         is_value = previous.startswith("-") and previous not in _FLAGS and "=" not in previous
         image = word.rstrip(",.;")
         if not word.startswith("-") and not is_value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
-            return {"image": image}
-    return {"image": "IMAGE"}
+            return {"image": image, "sif": sif}
+    return {"image": "IMAGE", "sif": sif}
 
 
 def _amd_names(context: LogContext) -> dict[str, str]:

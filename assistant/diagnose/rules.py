@@ -375,7 +375,7 @@ class Check(Record, frozen=True):
     case: tuple[Case, ...]
 
 
-class ToldSign(Sign, frozen=True, kw_only=True):
+class ProseSign(Sign, frozen=True, kw_only=True):
     """A sign in what people write, of the rule with this key."""
 
     key: str
@@ -391,7 +391,7 @@ class RuleFile(Record, frozen=True):
     as_of: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
     rule: tuple[Rule, ...] = ()
     check: tuple[Check, ...] = ()
-    sign: tuple[ToldSign, ...] = ()
+    sign: tuple[ProseSign, ...] = ()
     found: dict[str, tuple[str, ...]] = {}
 
 
@@ -406,7 +406,7 @@ class Rules:
         # Of messages that the same words retell, the one in an earlier row goes first.
         told = enumerate(sign for file in rule_files for sign in file.sign)
         by_check = [(thing, key) for file in rule_files for thing, keys in file.found.items() for key in keys]
-        signs = [ToldSign(key=key, told=(thing,), found=True, confidence=FOUND) for thing, key in by_check]
+        signs = [ProseSign(key=key, told=(thing,), found=True, confidence=FOUND) for thing, key in by_check]
         signs += [replace(sign, confidence=sign.confidence - (place / 1e6 if sign.near else 0)) for place, sign in told]
         self.rules = tuple(
             replace(rule, sign=(*rule.sign, *(sign for sign in signs if sign.key == rule.key)))

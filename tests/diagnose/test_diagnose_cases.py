@@ -234,13 +234,12 @@ def is_known(row: Row, language: str, *, prose: bool) -> bool:
     return has_cause and row.get("lang", "en") == language and row.get("prose", False) == prose
 
 
-@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize(
     ("of", "good", "least"),
     [
         (lambda row, _found: is_known(row, "en", prose=False), is_right, 0.96),
         (lambda row, _found: is_known(row, "zh", prose=False), is_right, 0.97),
-        (lambda row, _found: is_known(row, "en", prose=True), is_right, 0.73),
+        (lambda row, _found: is_known(row, "en", prose=True), is_right, 0.75),
         (lambda row, _found: is_known(row, "zh", prose=True), is_right, 0.86),
         (lambda row, _found: not row["keys"] or "none" in row["keys"], lambda _row, found: not found, 0.94),
         (lambda _row, _found: True, lambda row, found: not found or is_right(row, found), 0.97),
@@ -250,24 +249,23 @@ def is_known(row: Row, language: str, *, prose: bool) -> bool:
     ids=["printed", "printed, Chinese", "prose", "prose, Chinese", "no cause", "not false", "likely", "sure"],
 )
 def test_what_was_right_in_the_rounds_stays_right(
-    of: Callable[..., object], good: Callable[..., bool], least: float, every: int
+    of: Callable[..., object], good: Callable[..., bool], least: float
 ) -> None:
     """Printed and written, in both languages; questions, success and other trouble get no cause; confidence is true."""
-    chosen = [(row, found) for row, found in answers("rounds", every) if of(row, found)]
+    chosen = [(row, found) for row, found in answers("rounds") if of(row, found)]
     assert sum(good(row, found) for row, found in chosen) >= least * len(chosen)
 
 
-@pytest.mark.parametrize("every", EVERY)
-def test_whose_computer_it_is_is_told_from_the_text(every: int) -> None:
+def test_whose_computer_it_is_is_told_from_the_text() -> None:
     """A log of another machine is not answered with this one's, and this one's own is not taken for another's."""
     told: Counter[tuple[str, str]] = Counter()
-    for row in (*rows("rounds"), *rows("answers"))[::every]:
+    for row in (*rows("rounds"), *rows("answers")):
         if "whose" in row:
             told[row["whose"], log_origin(read_log(row["log"]), from_plain(row["machine"], Machine, "row"))] += 1
     others, own = (sum(count for (whose, _found), count in told.items() if whose == of) for of in ("other", "same"))
     assert told["other", "same"] == 0
     assert told["other", "other"] >= 0.85 * others
-    assert told["same", "other"] <= 0.035 * own
+    assert told["same", "other"] <= 0.02 * own
 
 
 @pytest.mark.parametrize(
