@@ -42,7 +42,7 @@ PART = 6  # lines of a text that may be torn out of a longer output
 _ENDS = re.compile(r"^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE)
 _FAILED = re.compile(
     r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
-    r"|(?<!没)(?<!不)报错|异常"
+    r"|(?<!没)(?<!不)报错(?!都没)|异常"
 )
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 # What goes wrong once another build is there.
@@ -259,15 +259,16 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
     """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
 
-    An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
-    then a check of the GPU if all are of one maker; None if nothing can be said.
+    An error that says all itself goes first, then a check of the GPU if all are of one maker, then the first unknown
+    fact that tells the causes of the symptoms apart; None if nothing can be said.
     """
     seen = log.prose.symptoms
-    step = _hint_for(log, machine) or _question(seen, machine)
+    step = _hint_for(log, machine)
     if step is None and (seen or _ON_THE_CPU.search(log.text)):
         vendors = {gpu.vendor.value for gpu in machine.gpus}
         rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
         step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
+    step = step or _question(seen, machine)
     traceback = log.text.find("traceback (most recent call last)")
     is_whole = traceback >= 0 and _ENDS.search(log.text, traceback)
     is_part = len(log.lines) <= PART and _FAILED.search(log.text) and not is_whole
@@ -287,6 +288,8 @@ def _hint_for(log: Log, machine: Machine) -> Remedy | None:
         for row in plain_table("hints.toml")["hint"]
         if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
         and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
+        and not any(compiled(pattern).search(log.text) for pattern in row.get("none", ()))
+        and holds(machine, row.get("facts", {}))
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     context = LogContext(log, merged(machine, log.facts))
@@ -310,7 +313,7 @@ def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None
     """
     vendors = {gpu.vendor for gpu in machine.gpus}
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
+    if vendors and Vendor.NVIDIA not in vendors:
         values["driver"] = "none"
     facts = (name for symptom in seen for name in symptom.get("asks", ()))
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
