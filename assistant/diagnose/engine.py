@@ -54,6 +54,9 @@ _NO_LONGER = re.compile(
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
+# Causes of PyTorch's build; a text that speaks of another runtime, and not of PyTorch, has none of them.
+_OF_TORCH = ("torch-cpu-build-installed", "wrong-backend-build-for-gpu", "torch-replaced")
+_NO_TORCH = re.compile(r"\A(?![\s\S]*(?:torch|nvidia driver))[\s\S]*(?:onnx|directml|\bjava\b|hipcc|minecraft)")
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 _QUESTIONS = {
@@ -125,7 +128,9 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    ranked = _ranked([cause for find in FINDERS for cause in find(log, machine)], machine)
+    left_out = _OF_TORCH if _NO_TORCH.search(log.text) and "torch" not in machine.packages | log.facts.packages else ()
+    causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in left_out]
+    ranked = _ranked(causes, machine)
     if not ranked and supposing:
         ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
