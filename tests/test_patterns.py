@@ -113,7 +113,7 @@ def of_rules() -> Iterator[Used]:
         yield from (
             Used("programs.toml", re.compile("|".join(row[key])), "search") for key in ("names", "text") if key in row
         )
-    for kind in ("own_runtime", "not_python"):
+    for kind in ("own_runtime", "not_python", "no_torch"):
         yield from (
             Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("marks", "unless")
         )

@@ -38,12 +38,6 @@ PRINTED = 0.85  # confidence from which on a program's own words show a cause, a
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 PART = 6  # lines of a text that may be torn out of a longer output
-# The last line of a traceback: who pastes it has pasted what the program said.
-_ENDS = re.compile(r"^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE)
-_FAILED = re.compile(
-    r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
-    r"|(?<!没)(?<!不)报错(?!都没)|异常"
-)
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
@@ -54,9 +48,8 @@ _NO_LONGER = re.compile(
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
-# Causes of PyTorch's build; a text that speaks of another runtime, and not of PyTorch, has none of them.
-_OF_TORCH = ("torch-cpu-build-installed", "wrong-backend-build-for-gpu", "torch-replaced")
-_NO_TORCH = re.compile(r"\A(?![\s\S]*(?:torch|nvidia driver))[\s\S]*(?:onnx|directml|\bjava\b|hipcc|minecraft)")
+# Causes of PyTorch's build, which a text of a program with another runtime does not have.
+_OF_TORCH = {"torch-cpu-build-installed", "wrong-backend-build-for-gpu", "torch-replaced"}
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 _QUESTIONS = {
@@ -128,7 +121,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    left_out = _OF_TORCH if _NO_TORCH.search(log.text) and "torch" not in machine.packages | log.facts.packages else ()
+    left_out = _OF_TORCH if "torch" not in machine.packages and _names_program(log, "no_torch") else ()
     causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in left_out]
     ranked = _ranked(causes, machine)
     if not ranked and supposing:
@@ -274,9 +267,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
         rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
         step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
     step = step or _question(seen, machine)
-    traceback = log.text.find("traceback (most recent call last)")
-    is_whole = traceback >= 0 and _ENDS.search(log.text, traceback)
-    is_part = len(log.lines) <= PART and _FAILED.search(log.text) and not is_whole
+    is_part = len(log.lines) <= PART and ERROR.search(log.text) and "traceback (most recent" not in log.text
     if step is None and not seen and is_part:
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step

@@ -103,8 +103,9 @@ _WSL = _form(
 _CONTAINER = _form(r"\broot@(?:[0-9a-f]{12}|docker-desktop):[/~]")
 # What stands before a version or a card that is wanted, not there.
 _WANTED = _form(
-    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |info\W{1,2}installing |wheel|list of|(?<!is_)available|need"
-    r"|built for|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
+    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |info\W{1,2}installing |wheel|list of|need"
+    r"|(?<!is_)available|built for|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried"
+    r"|要求|需要|支持|兼容"
 )
 
 
