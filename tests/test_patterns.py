@@ -113,12 +113,12 @@ def of_rules() -> Iterator[Used]:
         yield from (
             Used("programs.toml", re.compile("|".join(row[key])), "search") for key in ("names", "text") if key in row
         )
-    for kind in ("own_runtime", "not_python"):
+    for kind in ("own_runtime", "not_python", "no_torch"):
         yield from (
             Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("marks", "unless")
         )
     for hint in tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))["hint"]:
-        texts = (*hint.get("any", ()), *hint.get("all", ()))
+        texts = (*hint.get("any", ()), *hint.get("all", ()), *hint.get("none", ()))
         yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
         yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())

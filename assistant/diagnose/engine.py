@@ -38,12 +38,6 @@ PRINTED = 0.85  # confidence from which on a program's own words show a cause, a
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 PART = 6  # lines of a text that may be torn out of a longer output
-# The last line of a traceback: who pastes it has pasted what the program said.
-_ENDS = re.compile(r"^[\w.]{3,60}(?:error|exception): [^\n]{8}", re.MULTILINE)
-_FAILED = re.compile(
-    r"(?<!\bno )(?<!without )error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败"
-    r"|(?<!没)(?<!不)报错|异常"
-)
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
@@ -54,6 +48,8 @@ _NO_LONGER = re.compile(
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
+# Causes of PyTorch's build, which a text of a program with another runtime does not have.
+_OF_TORCH = {"torch-cpu-build-installed", "wrong-backend-build-for-gpu", "torch-replaced"}
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 _QUESTIONS = {
@@ -125,7 +121,9 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    ranked = _ranked([cause for find in FINDERS for cause in find(log, machine)], machine)
+    left_out = _OF_TORCH if "torch" not in machine.packages and _names_program(log, "no_torch") else ()
+    causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in left_out]
+    ranked = _ranked(causes, machine)
     if not ranked and supposing:
         ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
@@ -259,18 +257,17 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
     """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
 
-    An error that says all itself goes first, then the first unknown fact that tells the causes of the symptoms apart,
-    then a check of the GPU if all are of one maker; None if nothing can be said.
+    An error that says all itself goes first, then a check of the GPU if all are of one maker, then the first unknown
+    fact that tells the causes of the symptoms apart; None if nothing can be said.
     """
     seen = log.prose.symptoms
-    step = _hint_for(log, machine) or _question(seen, machine)
+    step = _hint_for(log, machine)
     if step is None and (seen or _ON_THE_CPU.search(log.text)):
         vendors = {gpu.vendor.value for gpu in machine.gpus}
         rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
         step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
-    traceback = log.text.find("traceback (most recent call last)")
-    is_whole = traceback >= 0 and _ENDS.search(log.text, traceback)
-    is_part = len(log.lines) <= PART and _FAILED.search(log.text) and not is_whole
+    step = step or _question(seen, machine)
+    is_part = len(log.lines) <= PART and ERROR.search(log.text) and "traceback (most recent" not in log.text
     if step is None and not seen and is_part:
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
@@ -287,6 +284,8 @@ def _hint_for(log: Log, machine: Machine) -> Remedy | None:
         for row in plain_table("hints.toml")["hint"]
         if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
         and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
+        and not any(compiled(pattern).search(log.text) for pattern in row.get("none", ()))
+        and holds(machine, row.get("facts", {}))
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     context = LogContext(log, merged(machine, log.facts))
@@ -310,7 +309,7 @@ def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None
     """
     vendors = {gpu.vendor for gpu in machine.gpus}
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
+    if vendors and Vendor.NVIDIA not in vendors:
         values["driver"] = "none"
     facts = (name for symptom in seen for name in symptom.get("asks", ()))
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)

@@ -32,7 +32,7 @@ _OF_FOLDER = re.compile(
 _DOES_WITHOUT = re.compile(
     r"instead\b|fall(?:ing|s)? back|fallback(?! failed)|proceeding|processing without|without it|continu\w{1,4}"
     r"|(?:not|n't) be enabled|disabl\w{1,4}"
-    r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
+    r"|\boptional(?![,\[])|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
 )
 # Advice of what could be done instead: You can suppress this exception and fall back to eager by setting: …
 _ADVISES = re.compile(r"\byou (?:can|could|may)\b[^\n.;]*")

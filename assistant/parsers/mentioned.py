@@ -103,13 +103,16 @@ _WSL = _form(
 _CONTAINER = _form(r"\broot@(?:[0-9a-f]{12}|docker-desktop):[/~]")
 # What stands before a version or a card that is wanted, not there.
 _WANTED = _form(
-    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |wheel|list of|(?<!is_)available|need"
-    r"|built for|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
+    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |info\W{1,2}installing |wheel|list of|need"
+    r"|(?<!is_)available|built for|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried"
+    r"|要求|需要|支持|兼容"
 )
 
 
 # pip install torch 装的 2.0.1+cpu    requires torch==2.5.1, but you have torch 2.7.0
 _HAD = _form(r"(?:装的是?|装了|现在是|目前是|\b(?:you have|but the running)) ?$")
+# (xFormers was built for:) PyTorch 2.9.0+cu128 with CUDA 1208 (you have 2.9.0+cpu)
+_INSTEAD = _form(r"\b(python|pytorch) {1,4}\d[\w.+]{1,30}(?: with cuda \w{1,8})? \(you have ([\w.+]{1,30})\)")
 # A friend with the same 6700 XT   室友是 4070   my colleague's 4090; but not: a friend gave me his 3060   朋友送的 3060
 _OF_OTHERS = _form(
     r"(?:\b(?:friend|colleague|co-?worker|room ?mate|buddy|brother)(?:'?s)?\b"
@@ -125,6 +128,7 @@ def read_mentioned(text: str) -> Machine:
 
     For example: `File "/usr/lib/python3.12/json/__init__.py", line 346` and `my 4070 ti, torch 2.6.0+cpu, win 11`.
     """
+    text = _INSTEAD.sub(r"\1 \2", text)
     wsl = True if _WSL.search(text) else None
     systems = [name for name, pattern in patterns("hints").items() if pattern.search(text)]
     if not systems:

@@ -590,7 +590,7 @@ def _in_place_commands(plan: Plan, machine: Machine, request: PlanRequest, where
     if not (_minor(machine) or plan.torch == _torch(machine)):  # nobody knows that these releases are for its Python
         for need in needs.values():
             need.specifier = SpecifierSet()
-    stays = machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
+    stays = bool(request.pins) and machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
     asked = {"torch-directml", *(name_of(pin) for pin in request.pins)}
     lines = {
         name: str(need) for name, need in needs.items() if name in CORE | asked and not (stays and name == "torch")
