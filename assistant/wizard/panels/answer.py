@@ -88,6 +88,7 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     mark = "error" if cause.sure else "info"
     body = [
         _draw_facts(state),
+        html.NOTHING if cause.sure else html.lead_line(say("It may be this:")),
         tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
         seen,
         _draw_place(place) if place else html.NOTHING,
