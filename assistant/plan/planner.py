@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import AMD_INDEX, JETSON_INDEX, Catalog, carried_by_torch_index, number
 from assistant.catalog.bundles import find_bundle, is_recipe, load_recipe_reader
 from assistant.catalog.identity import Rate, find_rate
+from assistant.catalog.tables import Row
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
@@ -178,6 +179,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
     warnings += onnxruntime_notes(candidate, context, lines)
+    settings = _settings(candidate, context)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
     named = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
@@ -189,9 +191,9 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         python=context.target.python,
         index_url=candidate.index_url or context.catalog.index_url("cpu" if bare else candidate.variant),
         requirements=lines,
-        env=candidate.env,
+        env={row.name: row.value for row in settings} | candidate.env,
         download_mb=download_mb(candidate, context),
-        reasons=(*candidate.reasons, newer) if newer else candidate.reasons,
+        reasons=(*candidate.reasons, *filter(None, (newer,)), *map(_explain_setting, settings)),
         warnings=tuple(warnings),
         asked=tuple(name for name in dict.fromkeys(map(name_of, lines)) if name in named),
         constraints=request.constraints,
@@ -199,6 +201,24 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         indexes=request.indexes,
         links=request.links,
     )
+
+
+def _settings(candidate: Candidate, context: Context) -> list[Row]:
+    """List the variables of the table that make a candidate's build faster or more able, those set here left out."""
+    targets = {card.gfx or "" for card in candidate.cards}
+    return [
+        row
+        for row in context.catalog.rows("settings.settings")
+        if row.backend == candidate.backend.value
+        if row.name not in context.machine.env
+        if number(candidate.version) >= number(row.torch)
+        if not row.targets or all(target.startswith(tuple(row.targets)) for target in targets)
+    ]
+
+
+def _explain_setting(row: Row) -> Message:
+    """Return the sentence that says what a variable of the table does."""
+    return _(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}")
 
 
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
