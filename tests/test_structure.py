@@ -32,7 +32,7 @@ BUDGETS = {
     "assistant/diagnose": (4300, 2200),
     "assistant/export": (1270, 500),
     "assistant/host": (2985, 1350),
-    "assistant/install": (4575, 2060),
+    "assistant/install": (4725, 2110),
     "assistant_addons/labs": (2550, 1300),
     "assistant/machines": (50, 50),
     "assistant/model": (1200, 550),

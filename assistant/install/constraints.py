@@ -1,7 +1,8 @@
 """Constraints that keep a later `pip install` or `uv pip install` from silently replacing torch's build.
 
 The environment gets a constraints file, and pip's own configuration inside the environment (`pip.conf` in its prefix)
-names it, so every pip that runs there reads it. uv reads no such file: the kernelspec sets `UV_CONSTRAINT`.
+names it, so every pip that runs there reads it. uv reads no such file: the kernelspec and the scripts that activate the
+environment set `UV_CONSTRAINT`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
     written = io.StringIO()
     parser.write(written)
     return written.getvalue().encode("ascii", "surrogateescape")
+
+
+def constraints_uri(prefix: Path) -> str:
+    """Return the address of an environment's constraints file as `UV_CONSTRAINT` takes it: a space would end a path."""
+    return (prefix / CONSTRAINTS).as_uri()
 
 
 def guard_files(prefix: Path) -> tuple[Path, Path]:

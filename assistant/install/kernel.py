@@ -15,7 +15,7 @@ from typing import Any
 from assistant.host.files import delete_stale_drafts, discard, read_regular, write_atomically
 from assistant.host.process import telemetry_off
 from assistant.i18n import _
-from assistant.install.constraints import CONSTRAINTS
+from assistant.install.constraints import constraints_uri
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record
@@ -120,7 +120,7 @@ def register_kernel(plan: Plan, environment: Environment) -> None:
         "env": {
             **telemetry_off(),
             **plan.env,
-            "UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri(),  # to which uv keeps; a space would end a path
+            "UV_CONSTRAINT": constraints_uri(prefix),
             **_program_variables(prefix, Path(environment.python)),
         },
     }

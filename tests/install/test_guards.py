@@ -21,6 +21,7 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import read_uv_settings
 from assistant.install import EnvironmentFolder, downloads
+from assistant.install.activation import FOLDER, without_variables, write_variables
 from assistant.install.conflicts import find_conflicts
 from assistant.install.constraints import add_to_pip_configuration
 from assistant.install.downloads import delete_downloads, list_missing_large
@@ -312,6 +313,58 @@ def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
     command = [Path(sys.executable).with_name("uv"), "pip", "install", "-U", "torch", "--no-cache", "--python"]
     subprocess.run([*command, interpreter(bench.target)], env=told, capture_output=True, check=True)
     assert Site.ask(bench.target, LiveHost()).versions["torch"] == "9.0"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell activates it")
+def test_uv_keeps_to_the_constraints_in_a_terminal(bench: Bench) -> None:
+    """What the script of activation sets holds uv, also after another environment's; leaving takes it back."""
+    bench.make(bench.resolution())
+    bench.index.add("torch", "10.0")
+    uv = Path(sys.executable).with_name("uv")
+    lines = [
+        f". '{bench.target}/bin/activate'",
+        f"'{uv}' pip install -q -U torch --no-cache",
+        "python -c 'import importlib.metadata as m; print(m.version(\"torch\"))'",
+        "deactivate",
+        'echo "after: $UV_CONSTRAINT"',
+    ]
+    told = {**os.environ, "UV_DEFAULT_INDEX": bench.index.url, "UV_CONSTRAINT": "file:///of/assistant-constraints.txt"}
+    done = subprocess.run(["bash", "-c", "\n".join(lines)], env=told, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["9.0", "after: "], done.stderr
+    own = subprocess.run(
+        ["bash", "-c", f'{lines[0]}; deactivate; echo "$UV_CONSTRAINT"'],
+        env={**told, "UV_CONSTRAINT": "mine.txt"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert own.stdout == "mine.txt\n"
+
+
+@pytest.mark.process
+def test_scripts_of_activation_get_variables_and_lose_them_whole(tmp_path: Path) -> None:
+    """Those of uv and of Python's venv: once however often it is done, and byte for byte as before without them."""
+    for maker in (
+        ["uv", "venv", "-q", "--relocatable"],
+        ["uv", "venv", "-q"],
+        ["python", "-m", "venv", "--without-pip"],
+    ):
+        prefix = tmp_path / "-".join(maker).replace(" ", "")
+        command = [str(Path(sys.executable).with_name(maker[0])), *maker[1:], str(prefix)]
+        subprocess.run(command, check=True, capture_output=True)
+        scripts = [file for file in (prefix / FOLDER).iterdir() if "activate" in file.name and file.suffix != ".py"]
+        before = {file: file.read_bytes() for file in scripts}
+        for value in ("file:///a%20b/assistant-constraints.txt", "file:///c/assistant-constraints.txt"):
+            write_variables(
+                prefix, {"UV_CONSTRAINT": value, "ODD": "a'b"}, {"UV_CONSTRAINT": "assistant-constraints.txt"}
+            )
+        for file, text in before.items():
+            changed = file.read_bytes().decode()
+            assert "ODD" not in changed
+            assert "a%20b" not in changed
+            assert ("UV_CONSTRAINT" in changed) != file.name.startswith("Activate"), file  # Python's is another script
+            assert without_variables(changed).encode() == text
 
 
 def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
