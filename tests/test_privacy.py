@@ -229,6 +229,7 @@ EXEMPT = {
     "export/first_steps.py:write_first_notebook": "the user's own, beside the notebook: the name of a kernel",
     "install/kernel.py:restore_kernel": "it puts back what had been there",
     "install/activation.py:write_variables": "the folder of the environment and the plan's variables",
+    "install/constraints.py:remove_guards": "the user's own settings of pip, without what was added",
     "install/constraints.py:write_guards": "names and versions of packages",
     "session/store.py:store_log": "private: the user's own log, kept whole until it is diagnosed, and never sent",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",

@@ -50,6 +50,7 @@ FOR_SCRIPTS = {
     "verify": "setup",
     "diagnose": "diagnose",
     "check": "apply",
+    "guard": "guard",
     "recover": "envs",
     "catalog": "catalog",
 }

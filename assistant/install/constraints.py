@@ -8,7 +8,6 @@ environment set `UV_CONSTRAINT`.
 from __future__ import annotations
 
 import configparser
-import io
 import os
 import re
 from collections.abc import Mapping
@@ -23,6 +22,8 @@ from assistant.model.shell import command_line
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
+# The lines between which an addition to pip's configuration stands; the second says that it began with an end of line.
+_MARKS = ("# torch-setup-assistant", "# torch-setup-assistant, after a last line without an end")
 _BESIDE = ("onnxruntime", "torch-directml", "triton")  # flavours of one package overwrite one another's files
 
 
@@ -36,20 +37,40 @@ def constraints_file_text(packages: Mapping[str, str]) -> str:
 def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
     """Return a pip configuration (`already`, bytes) with `file`, a full path, added to its constraints for installing.
 
-    Those of all commands ([global]) are repeated, as pip reads one list alone. Comments are lost.
-    pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
-    letters of a Chinese code page; what is added is ASCII. Raises `configparser.Error` if pip could not read it either.
+    Those of all commands ([global]) are repeated, as pip reads one list alone. The rest stays to the byte: pip reads it
+    in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold letters of a
+    Chinese code page. Raises `configparser.Error` if pip could not read it either.
     """
+    text = already.decode("ascii", "surrogateescape")
     parser = configparser.RawConfigParser()
-    parser.read_string(already.decode("ascii", "surrogateescape"))
-    if not parser.has_section("install"):
-        parser.add_section("install")
-    both = (parser.get(section, "constraint", fallback="") for section in ("install", "global"))
-    present = next(filter(None, both), "").split()
-    parser.set("install", "constraint", "\n".join(dict.fromkeys([*present, file.as_uri()])))
-    written = io.StringIO()
-    parser.write(written)
-    return written.getvalue().encode("ascii", "surrogateescape")
+    parser.read_string(text)
+    present = parser.get("install", "constraint", fallback="").split()
+    if file.as_uri() in present:
+        return already
+    shared = [] if present else parser.get("global", "constraint", fallback="").split()
+    values = [f"    {value}\n" for value in (*shared, file.as_uri())]
+    place, before = _place_in_pip_configuration(text)
+    ending = "" if text[:place].endswith(("\n", "\r")) or not place else "\n"
+    block = f"{ending}{_MARKS[bool(ending)]}\n{before}{''.join(values)}{_MARKS[0]}\n"
+    return f"{text[:place]}{block}{text[place:]}".encode("ascii", "surrogateescape")
+
+
+def _place_in_pip_configuration(text: str) -> tuple[int, str]:
+    """Return where in a pip configuration another constraint goes, and the lines that must stand before it there."""
+    section = re.search(r"(?m)^\[install\][^\n]*\n?", text)
+    if section is None:
+        return len(text), "[install]\nconstraint =\n"
+    # Values may go on in lines that begin with blanks, as "constraint = a.txt" with "    b.txt" below it.
+    option = re.compile(r"(?mi)^constraint[ \t]*[=:][^\n]*(?:\n[ \t]+\S[^\n]*)*\n?")
+    end = re.compile(r"(?m)^\[").search(text, section.end())
+    found = option.search(text, section.end(), end.start() if end else len(text))
+    return (found.end(), "") if found else (section.end(), "constraint =\n")
+
+
+def remove_from_pip_configuration(text: bytes) -> bytes:
+    """Return a pip configuration without what `add_to_pip_configuration` put there."""
+    plain, with_line = (re.escape(mark.encode()) for mark in _MARKS)
+    return re.sub(rb"(?s)(?:\n" + with_line + rb"|" + plain + rb")\n.*?" + plain + rb"\n", b"", text)
 
 
 def constraints_uri(prefix: Path) -> str:
@@ -76,6 +97,19 @@ def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> Non
     except configparser.Error:
         return  # pip cannot read it either; it is not ours to fix
     write_atomically(folder / PIP_FILE, text)
+
+
+def remove_guards(prefix: Path) -> None:
+    """Delete an environment's constraints, and what pip's configuration says of them; raise `OSError`."""
+    constraints, settings = guard_files(prefix)
+    constraints.unlink(missing_ok=True)
+    if settings.is_file():
+        already = settings.read_bytes()
+        text = remove_from_pip_configuration(already)
+        if text:
+            write_atomically(settings, text)
+        elif already:
+            settings.unlink()
 
 
 def replaced_builds_findings(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:

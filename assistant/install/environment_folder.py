@@ -23,8 +23,16 @@ from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
 from assistant.host.process import defer_signals
 from assistant.i18n import _
+from assistant.install.activation import write_variables
 from assistant.install.conflicts import find_conflicts, find_project, project_environment, project_undo_findings
-from assistant.install.constraints import guard_files, replaced_builds_findings
+from assistant.install.constraints import (
+    CONSTRAINTS,
+    constraints_uri,
+    guard_files,
+    remove_guards,
+    replaced_builds_findings,
+    write_guards,
+)
 from assistant.install.environments import (
     Places,
     delete_previous,
@@ -33,7 +41,15 @@ from assistant.install.environments import (
     settle_folders,
     swap_with_previous,
 )
-from assistant.install.in_place import LastChange, delete_undo_record, moves_between, read_last_change, undo_change
+from assistant.install.in_place import (
+    LastChange,
+    delete_undo_record,
+    find_torch_index,
+    moves_between,
+    plan_for_resolving,
+    read_last_change,
+    undo_change,
+)
 from assistant.install.kernel import folder_of_python, kernel_names_by_environment, remove_kernel, set_variables
 from assistant.install.recovery import settle_target
 from assistant.install.site import (
@@ -48,8 +64,8 @@ from assistant.install.site import (
     read_timestamps,
 )
 from assistant.install.sources import Tools
-from assistant.install.target import resolve_target
-from assistant.model.errors import BadInput
+from assistant.install.target import check_target, resolve_target
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
 from assistant.model.record import Record
@@ -275,6 +291,42 @@ class EnvironmentFolder(NamedTuple):
         """Return an error if packages that the assistant's constraints pin now have other versions; else ()."""
         pins = host.read(str(guard_files(self.path)[0]))
         return replaced_builds_findings(self.path, pins.text, site.versions) if pins else ()
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The pins, such as torch==2.13.0+cpu, of its constraints file; () without one, or if it cannot be read."""
+        try:
+            lines = guard_files(self.path)[0].read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            return ()
+        return tuple(line for line in lines if not line.startswith("#"))
+
+    def guard(self, site: Site) -> tuple[Finding, ...]:
+        """Make pip and uv keep torch and what goes with it at the versions that it holds (`site`).
+
+        Writes its constraints file and pip's configuration, and adds lines to its scripts of activation. Returns what
+        else the user should do: a project's tool goes by the project's file. Raises `BadInput` for an environment that
+        may not be changed or has no torch, and `WorkFailed` if a file cannot be written.
+        """
+        check_target(self.path, site)
+        if "torch" not in site.versions:
+            raise BadInput(_("{path} has no torch to keep.", path=self.path), hint=_("Install it there first."))
+        try:
+            write_guards(self.path, site.versions, self.path)
+            write_variables(self.path, {"UV_CONSTRAINT": constraints_uri(self.path)}, {"UV_CONSTRAINT": CONSTRAINTS})
+        except OSError as error:
+            raise WorkFailed(_("{path} cannot be written: {reason}", path=self.path, reason=error)) from error
+        torch = site.versions["torch"]
+        plan = plan_for_resolving(site, (f"torch=={torch}",), find_torch_index(site))
+        return project_undo_findings(self.path, plan, site.versions)
+
+    def unguard(self) -> None:
+        """Undo `guard`, and what an installation did to the same end; raise `WorkFailed` if that fails."""
+        try:
+            remove_guards(self.path)
+            write_variables(self.path, {}, {})
+        except OSError as error:
+            raise WorkFailed(_("{path} cannot be written: {reason}", path=self.path, reason=error)) from error
 
     def project_undo_findings(self, plan: Plan, packages: Mapping[str, str]) -> tuple[Finding, ...]:
         """Return a finding if a project manages it, whose tool would undo the installation of a plan; else ()."""

@@ -42,6 +42,8 @@ ELSEWHERE = {
     "python3 start.py test": ".ci/run",
     "python3 start.py bench detect_speed": "tests/start/test_bench.py",
     "python -m sphinx -W docs site": "tests/addons/test_site.py",
+    "assistant guard ~/ComfyUI/venv": "tests/install/test_guards.py",
+    "assistant guard ~/ComfyUI/venv --off": "tests/install/test_guards.py",
     "assistant bundle make stick --machines class.jsonl": BUNDLE,
     "assistant bundle make stick --machine windows11-rtx3060 --here": BUNDLE,
     "assistant bundle check stick": BUNDLE,

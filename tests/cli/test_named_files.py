@@ -27,12 +27,13 @@ READ = {
     ("check", "--replay"): ("recording", "{config} --no-verify"),
 }
 NO_TEXT = {("detect", "--record"), ("diagnose", "--report"), ("diagnose", "--share")}  # written
+FOLDERS = {("guard", "path")}
 BY_AN_ADDON = {("setup", "-r"), ("install", "-r"), ("plan", "-r")}
 
 
 def test_no_option_is_forgotten() -> None:
     """A new option that takes a file is read in every encoding, or it is said why not."""
-    assert sorted(file_parameters(OF_CORE)) == sorted({*READ, *NO_TEXT, *BY_AN_ADDON})
+    assert sorted(file_parameters(OF_CORE)) == sorted({*READ, *NO_TEXT, *FOLDERS, *BY_AN_ADDON})
 
 
 @pytest.mark.process

@@ -30,6 +30,7 @@ ARGUMENTS = {
     "verify": "--target {new}",
     "export": "--list",
     "envs": "",
+    "guard": "{new}",
     "recover": "",
     "diagnose": "{log} --replay linux-arch-rx6700xt-directml",
     "doctor": "--replay linux-ubuntu2404-rtx3090-hidden",

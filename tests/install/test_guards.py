@@ -23,7 +23,7 @@ from assistant.host.pip_settings import read_uv_settings
 from assistant.install import EnvironmentFolder, downloads
 from assistant.install.activation import FOLDER, without_variables, write_variables
 from assistant.install.conflicts import find_conflicts
-from assistant.install.constraints import add_to_pip_configuration
+from assistant.install.constraints import add_to_pip_configuration, remove_from_pip_configuration
 from assistant.install.downloads import delete_downloads, list_missing_large
 from assistant.install.environment_folder import MadeEnvironment
 from assistant.install.installation import prepare
@@ -343,6 +343,31 @@ def test_uv_keeps_to_the_constraints_in_a_terminal(bench: Bench) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell activates it")
+def test_anybodys_environment_keeps_its_torch_until_the_guard_is_off(bench: Bench, tmp_path: Path) -> None:
+    """One made by uv, with settings of pip's of its own; afterwards each file is as it was, to the byte."""
+    prefix, uv = tmp_path / "some env", Path(sys.executable).with_name("uv")
+    told = {**os.environ, "UV_DEFAULT_INDEX": bench.index.url, "PIP_INDEX_URL": bench.index.url}
+    subprocess.run([uv, "venv", "-q", "-p", sys.executable, prefix], check=True)
+    subprocess.run([uv, "pip", "install", "-q", "--python", prefix, "torch==9.0"], env=told, check=True)
+    (prefix / "pip.conf").write_bytes(b"# mine\n[install]\nno-compile = yes")
+    before = {file: file.read_bytes() for file in (prefix / "pip.conf", *(prefix / "bin").glob("*activate*"))}
+    bench.index.add("torch", "10.0")
+    assistant = [sys.executable, "-m", "assistant", "guard", str(prefix)]
+    said = subprocess.run([*assistant, "--yes"], capture_output=True, text=True, check=True).stdout
+    assert "torch==9.0" in said
+    upgrade = f". '{prefix}/bin/activate'; '{uv}' pip install -q -U torch --no-cache"
+    subprocess.run(["bash", "-c", upgrade], env=told, check=True)
+    bench.target = prefix
+    assert pip_in(bench, "install", "torch>=10").returncode != 0
+    assert Site.ask(prefix, LiveHost()).versions["torch"] == "9.0"
+    subprocess.run([*assistant, "--off"], check=True, capture_output=True)
+    assert {file: file.read_bytes() for file in before} == before
+    subprocess.run(["bash", "-c", upgrade], env=told, check=True)
+    assert Site.ask(prefix, LiveHost()).versions["torch"] == "10.0"
+
+
+@pytest.mark.process
 def test_scripts_of_activation_get_variables_and_lose_them_whole(tmp_path: Path) -> None:
     """Those of uv and of Python's venv: once however often it is done, and byte for byte as before without them."""
     for maker in (
@@ -377,7 +402,9 @@ def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
     assert parser.get("global", "proxy") == "http://p%20q"
     assert parser.get("install", "constraint").split() == ["mine.txt", (tmp_path / "c c.txt").as_uri()]
     for_all = add_to_pip_configuration(b"[global]\nconstraint = mine.txt\n", tmp_path / "c c.txt")
-    assert for_all.split(b"[install]")[1].split()[2:] == [b"mine.txt", (tmp_path / "c c.txt").as_uri().encode()]
+    assert for_all.split(b"[install]")[1].split()[2:4] == [b"mine.txt", (tmp_path / "c c.txt").as_uri().encode()]
+    assert all(remove_from_pip_configuration(text) != text for text in (once, for_all))
+    assert remove_from_pip_configuration(once) == already
 
 
 @pytest.mark.parametrize("encoding", ["gbk", "cp932", "cp1252", "utf-8"])
@@ -386,7 +413,7 @@ def test_paths_in_pips_settings_stay_to_the_byte(tmp_path: Path, encoding: str) 
     halves = (bytes([first, last]) for first in (0x81, 0xB0) for last in (0x5C, 0x7C, 0x85, 0xA0))
     path = b"C:\\" + ("用户à".encode(encoding, "ignore")) + (b"".join(halves) if encoding == "gbk" else b"")
     told = add_to_pip_configuration(b"[global]\r\nfind-links = " + path + b"\r\n", tmp_path / "c.txt")
-    assert b"find-links = " + path + b"\n" in told
+    assert b"find-links = " + path + b"\r\n" in told
     assert add_to_pip_configuration(told, tmp_path / "c.txt") == told
 
 
