@@ -24,13 +24,18 @@ LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
 def resolve_target(text: str, host: Host) -> Path:
-    """Return the path that a target means: the folder of an environment, or its Python; no program is run.
+    """Return the path that a target stands for: the folder of an environment, or its Python; no program is run.
 
-    A target is "kernel" (this Python), or the path of an environment, of its Python, or of the project of uv or pixi
-    that manages it. Raises `BadInput` for a path that no environment can have.
+    A target is "kernel" (the Python of `host`), or the path of an environment, of its Python, or of the project of uv
+    or pixi that manages it. Raises `BadInput` for a path that no environment can have, and for an unknown Python.
     """
-    own_python = Path(str(host.facts("platform").get("executable", "")))
-    target = own_python if text == KERNEL_TARGET else full_path(text)
+    own_python = str(host.facts("platform").get("executable") or "")
+    if text == KERNEL_TARGET and not own_python:
+        raise BadInput(
+            _("{path} is not an environment.", path=text),
+            hint=_("Give the folder of a virtual environment, or its Python."),
+        )
+    target = Path(own_python) if text == KERNEL_TARGET else full_path(text)
     check_path(target)
     return project_environment(target)
 

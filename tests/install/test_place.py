@@ -10,7 +10,7 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.host.files import shared_environments_folder, user_data
-from assistant.install.target import LONG_PATHS, check_lengths, check_target, onedrive_findings
+from assistant.install.target import LONG_PATHS, check_lengths, check_target, onedrive_findings, resolve_target
 from assistant.model.errors import BadInput
 
 DEEP = "Lib/site-packages/torch/include/" + "x" * 100 + "/y.h"
@@ -94,3 +94,9 @@ def test_onedrive_is_told(tmp_path, monkeypatch):
     (finding,) = onedrive_findings(tmp_path / "OneDrive" / "project" / ".venv")
     assert finding.key == "target-in-onedrive"
     assert onedrive_findings(tmp_path / "project" / ".venv") == ()
+
+
+def test_a_python_that_does_not_know_its_own_path_is_no_target():
+    """A program that embeds Python may leave `sys.executable` empty; the current folder is not meant then."""
+    with pytest.raises(BadInput, match="kernel is not an environment"):
+        resolve_target("kernel", Windows(None))
