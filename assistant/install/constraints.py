@@ -32,15 +32,15 @@ def constraints_file_text(packages: Mapping[str, str]) -> str:
     return with_coding_line("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
 
-def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
-    """Return a pip configuration (`already`, bytes) with `file`, a full path, added to its constraints for installing.
+def add_to_pip_configuration(configuration: bytes, file: Path) -> bytes:
+    """Return the text of a pip configuration with `file`, a full path, added to its constraints for installing.
 
     Those of all commands ([global]) are repeated, as pip reads one list alone. Comments are lost.
     pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
     letters of a Chinese code page; what is added is ASCII. Raises `configparser.Error` if pip could not read it either.
     """
     parser = configparser.RawConfigParser()
-    parser.read_string(already.decode("ascii", "surrogateescape"))
+    parser.read_string(configuration.decode("ascii", "surrogateescape"))
     if not parser.has_section("install"):
         parser.add_section("install")
     both = (parser.get(section, "constraint", fallback="") for section in ("install", "global"))
@@ -72,13 +72,13 @@ def write_guards(prefix: Path, packages: Mapping[str, str], folder: Path) -> Non
     write_atomically(folder / PIP_FILE, text)
 
 
-def replaced_builds_findings(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return an error on packages whose version `now` (by name) is not that of the constraints `pins`; () if none."""
+def replaced_builds_findings(prefix: Path, pins: str, versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return an error on packages whose version (by name) is not that of the constraints `pins`; () if none."""
     pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     changes = [
-        f"{name} {now.get(name, '–')} ({pinned_version})"
+        f"{name} {versions.get(name, '–')} ({pinned_version})"
         for name, pinned_version in pinned.items()
-        if now.get(name) != pinned_version
+        if versions.get(name) != pinned_version
     ]
     if not changes:
         return ()

@@ -359,7 +359,10 @@ def nothing_to_undo_error(target: Path) -> BadInput:
 
 
 def delete_previous(target: Path) -> int:
-    """Delete the environment that a target's one replaced; return the bytes of its files without further hard links."""
+    """Delete the environment that a target's one replaced; return the bytes of its files without further hard links.
+
+    Returns 0 if there is none. Raises as `settle_journal` does.
+    """
     places, freed = Places(target), 0
     if previous_marker(target):
         with lock_and_settle(target) as (entry, _lock):
@@ -375,7 +378,10 @@ def delete_previous(target: Path) -> int:
 
 
 def remove_folders(target: Path) -> None:
-    """Delete an environment and the one that it replaced; after a kill the next start goes on, or keeps the former."""
+    """Delete the environment that a target's one replaced, then that itself; raise `WorkFailed` or `BadInput` if not.
+
+    If this is killed, the next start deletes the rest, but keeps an environment that is still at the target.
+    """
     with defer_signals(), lock_and_settle(target) as (entry, _lock):
         places = Places(target)
         place, drops = places.target, places.replaced

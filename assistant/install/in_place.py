@@ -138,9 +138,10 @@ def restore_on_failure(
 ) -> Iterator[tuple[Uv, Lock]]:
     """Lock an environment while a block changes its packages; restore them if it raises, else write an undo record.
 
-    Yields uv with a temporary folder, and the lock for its programs to hold; writes a journal before, and flushes the
-    disk after the block. Raises what the block raises, and `WorkFailed` if another process holds the lock, the journal
-    cannot be written, or the packages cannot be restored.
+    The kernelspec named `kernel`, if any, is restored with them. Yields uv with a temporary folder, and the lock for
+    its programs to hold; writes a journal before, and flushes the disk after the block. Raises what the block raises,
+    and `WorkFailed` if another process holds the lock, the journal cannot be written, or the packages cannot be
+    restored.
     """
     target, python = Path(site.prefix), Path(site.python)
     moved = tuple(move.name for move in moves)
@@ -183,9 +184,9 @@ def _replace_packages(
     index_url: str | None,
     uv: Uv,
     removes: Collection[str],
-    again: Collection[str],
+    reinstall: Collection[str],
 ) -> None:
-    """Remove packages (`removes`) and install exact `packages`; those in `again` even if they are there already.
+    """Remove packages (`removes`) and install exact `packages`; those in `reinstall` even if they are there already.
 
     If files are damaged they are installed once more with a new cache. Raises `BadInput` for a package that does not
     list its files, or whose folder leads out of the environment, and `WorkFailed` if uv fails.
@@ -195,9 +196,9 @@ def _replace_packages(
     _refuse_links_out(site, [*removes, *names])
     uv.remove(Path(site.python), removes)
     if packages:
-        before = {name: version for name, version in site.versions.items() if name not in again}
+        before = {name: version for name, version in site.versions.items() if name not in reinstall}
         clear = partial(delete_half_written, prefix, names, before)
-        install_and_check(Path(site.python), prefix, packages, index_url, uv, clear, again)
+        install_and_check(Path(site.python), prefix, packages, index_url, uv, clear, reinstall)
 
 
 def _refuse_links_out(site: Site, names: Collection[str]) -> None:
@@ -276,10 +277,11 @@ def _restore_versions(
     Packages in `incomplete` may lack files, as they did before the change. Constraints and marker are updated.
     """
     prefix = Path(site.prefix)
-    again = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in incomplete}
-    moved = {name: version for name, version in versions.items() if name in again or site.versions.get(name) != version}
+    damaged = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in incomplete}
+    changed = (name for name, version in versions.items() if name in damaged or site.versions.get(name) != version)
+    moved = {name: versions[name] for name in changed}
     packages = resolve_versions(site, moved, index_url, uv) if moved else ()
-    _replace_packages(site, packages, index_url, uv, removes, again)
+    _replace_packages(site, packages, index_url, uv, removes, damaged)
     if packages or removes:
         with suppress(OSError):  # before a journal is forgotten that would bring them back after a power cut
             sync_file_system(prefix)

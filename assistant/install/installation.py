@@ -86,10 +86,12 @@ class Prepared(Record, frozen=True):
     card: str = ""
 
     def install(self, verify: Verify, tools: Tools) -> Environment:
-        """Install what was prepared, register its kernel, and return the environment; `ready` is returned as it is.
+        """Install what was prepared, register its kernel, and return the environment; return `ready` unverified.
 
+        An existing environment that `is_replaceable` is built anew and replaced; any other is changed in place.
         `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before any change if the target
-        cannot be used; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
+        cannot be used or its disk is too full; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes
+        were rolled back.
         """
         target, host, plan = Path(self.target), tools.host, self.plan
         settle_target(target, tools)
@@ -161,7 +163,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
 def _resolve_with_added(
     plan: Plan, site: Site | None, uv: Uv, tools: Tools, *, replaces: bool
 ) -> tuple[Resolution, tuple[Finding, ...]]:
-    """Resolve a plan, with `replaces` together with the packages that the user added to `site`.
+    """Resolve a plan; if it `replaces` the environment `site`, together with the packages that the user added there.
 
     If these do not fit, the plan alone is resolved, and a finding names what is left out. Installed versions are
     preferred. Raises as `resolve` does.
@@ -255,7 +257,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
 
 
 class ChangeRequest(Record, frozen=True):
-    """A requested change of an environment: requirements to meet, packages to remove, packages to reinstall (`again`).
+    """A requested change of an environment: requirements to meet, packages to remove, and packages to reinstall.
 
     What is reinstalled keeps its version, unless a requirement gives it another. `index_url` is where torch and its
     family come from; None for the index of the torch that is installed.
@@ -263,7 +265,7 @@ class ChangeRequest(Record, frozen=True):
 
     requires: tuple[str, ...] = ()
     removes: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
+    reinstalls: tuple[str, ...] = ()
     index_url: str | None = None
 
     def resolve_change(self, site: Site, tools: Tools, *, all_else: bool = True) -> Difference:
@@ -286,6 +288,7 @@ class Difference(Record, frozen=True):
     """What a change would do: which packages move, what is downloaded (bytes), what the user should know first.
 
     `site` is the environment as it was when this was computed, `after` the versions that it will hold, by name.
+    `packages` are those to install; torch's come from `index_url`.
     """
 
     site: Site
@@ -346,16 +349,16 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
     Packages from folders, repositories and files, conda's, and torch's family unless the request names it, keep their
     versions, and constrain the others. Raises as `ChangeRequest.resolve_change` does.
     """
-    versions, again = site.versions, set(request.again)
+    versions, reinstalled = site.versions, set(request.reinstalls)
     removed: set[str] = {canonicalize_name(name) for name in request.removes}
     requested: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
     foreign = {package.canonical_name: package for package in site.own if package.is_private or package.is_condas}
     family = {name for name in versions if carried_by_torch_index(name)}
-    unchangeable = (foreign.keys() - again) | (family - requested - again)
-    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - requested)]
+    unchangeable = (foreign.keys() - reinstalled) | (family - requested - reinstalled)
+    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in reinstalled - requested)]
     if whole:
         lines += [line for name, package in foreign.items() if name not in removed for line in package.requires]
-        lines += sorted(versions.keys() - unchangeable - removed - requested - again - {PIP})
+        lines += sorted(versions.keys() - unchangeable - removed - requested - reinstalled - {PIP})
         lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable & family)]
     is_torchs = any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines)
     index_url = tools.sources.index_url or request.index_url or find_torch_index(site) if is_torchs else None
@@ -367,9 +370,9 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
     uv.progress(_("Resolving the packages"))
     keep = {name: version for name, version in versions.items() if name not in removed}
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
-    packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
+    packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in reinstalled}))
     comes = {package.name: package.version for package in packages}
-    _refuse_harmful_change(site, resolution, removed, comes, requested | again)
+    _refuse_harmful_change(site, resolution, removed, comes, requested | reinstalled)
     after = keep | comes
     names = sorted({*comes, *(removed & versions.keys())})
     return Difference(

@@ -86,7 +86,7 @@ def kernel_folder(name: str) -> Path:
             _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),
             hint=_("Use letters, digits, dots, dashes and underscores."),
         )
-    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_kernelspecs`
+    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_find_kernelspecs`
 
     return Path(jupyter_data_dir(), "kernels", name)
 

@@ -139,7 +139,10 @@ def _resolve(
 
 
 def find_single_package(plan: Plan, uv: Uv) -> Package | None:
-    """Return the package that a plan's single requirement resolves to, without its dependencies; None if uv fails."""
+    """Return the package that a plan's single requirement resolves to, without its dependencies; None if uv fails.
+
+    Nothing is logged, and a failed request is repeated once only.
+    """
     with temporary_folder() as (folder, lock):
         variables = {**IN_A_HURRY, **uv.environment}
         quiet = dataclasses.replace(
@@ -210,7 +213,7 @@ def find_network_error(words: str) -> str:
 
 
 def only_source(output: str) -> tuple[str, ...]:
-    """Return from an installer's output the requirements without a wheel, to be built; () for other failures."""
+    """Return the requirements that by an installer's output have no wheel, only source; () for other failures."""
     needs = [need for form in _NO_WHEEL for text in form.findall(output) if (need := plain_requirement(text))]
     by_name = {canonicalize_name(need.name): str(need) for need in reversed(needs)}  # the first form has the version
     return tuple(reversed(by_name.values()))
@@ -250,7 +253,10 @@ class Resolution(Record, frozen=True):
 # `uv pip compile --format pylock.toml` writes for each package (PEP 751), beside its name and version:
 # wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
 def read_lock(text: str) -> Resolution:
-    """Return the packages of a `pylock.toml`, each with its first wheel, else its source; passwords are removed."""
+    """Return the packages of a `pylock.toml`, each with its first wheel, else its source; passwords are removed.
+
+    A package with neither is left out.
+    """
     text = without_credentials(text)
     packages = []
     for package in Pylock.from_dict(tomllib.loads(text)).packages:

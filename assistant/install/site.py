@@ -202,7 +202,10 @@ class Site(Record, frozen=True):
         return files
 
     def version_with_most_files(self, name: str) -> str:
-        """Return the version, of several of a package over one another, of whose files the largest share exists."""
+        """Return which of the versions of a package installed over one another has the largest share of its files.
+
+        Of equal ones it is the newest. `name` is canonical, and installed.
+        """
         several = [distribution for distribution in self.own if distribution.canonical_name == name]
         return max(several, key=lambda one: (one.share_in_place(), parse_version(one.version) or Version("0"))).version
 
@@ -313,7 +316,7 @@ def is_environment(target: Path) -> bool:
 
 
 def read_timestamps(python: Path) -> tuple[int, ...]:
-    """Return the modification times (ns) of a Python and its folders of packages; () if there are none."""
+    """Return the modification times (ns) of a Python and its folders of packages; () without any, or if unreadable."""
     folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
     with suppress(OSError):
         return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()
