@@ -305,12 +305,12 @@ class Difference(Record, frozen=True):
         before, moving = self.site, {move.name: move.after for move in self.moves}
         requires = {(package.canonical_name, package.version): package.requires for package in before.own}
         stays = [package for package in before.distributions if package.canonical_name not in moving]
-        comes = [
+        incoming = [
             Distribution(name, version, requires.get((name, version), ()), place=before.purelib)
             for name, version in moving.items()
             if version
         ]
-        return replace(before, distributions=(*stays, *comes))
+        return replace(before, distributions=(*stays, *incoming))
 
     def apply(self, verify: Verify, tools: Tools) -> Environment:
         """Make the change and return the environment; `verify` may refuse the result by raising. It can be undone.
@@ -371,10 +371,10 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
     keep = {name: version for name, version in versions.items() if name not in removed}
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
     packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in reinstalled}))
-    comes = {package.name: package.version for package in packages}
-    _refuse_harmful_change(site, resolution, removed, comes, requested | reinstalled)
-    after = keep | comes
-    names = sorted({*comes, *(removed & versions.keys())})
+    incoming = {package.name: package.version for package in packages}
+    _refuse_harmful_change(site, resolution, removed, incoming, requested | reinstalled)
+    after = keep | incoming
+    names = sorted({*incoming, *(removed & versions.keys())})
     return Difference(
         site=site,
         moves=tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names),
@@ -390,14 +390,18 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
 
 
 def _refuse_harmful_change(
-    site: Site, resolution: Resolution, removed: Collection[str], comes: Collection[str], requested: Collection[str]
+    site: Site,
+    resolution: Resolution,
+    removed: Collection[str],
+    incoming: Collection[str],
+    requested: Collection[str],
 ) -> None:
     """Raise if a change breaks a package that stays, or replaces or removes one that it must not.
 
-    `removed`, `comes` and `requested` are canonical names. A requirement that is unmet already does not count. conda's
-    packages must be changed by conda (`BadInput`), which would undo other changes. One from a folder, a repository or a
-    file must not be replaced from an index (`Unsolved`), but may if it came from a file and is `requested`: it may well
-    have been downloaded by hand. A broken requirement raises `Unsolved`.
+    `removed` and `incoming` name the packages that it removes and installs, `requested` those that the user named. A
+    requirement that is unmet already does not count. `BadInput` for packages of conda, which would undo the change, so
+    that conda must make it. `Unsolved` for a broken requirement, and if a package from a folder, a repository or a file
+    would be replaced from an index; one from a file may be if it is requested, as it may have been downloaded by hand.
     """
     before = {(broken.package.name, broken.requirement.name) for broken in find_broken_requirements(site, {}, removed)}
     broken = [
@@ -405,11 +409,11 @@ def _refuse_harmful_change(
         for one in find_broken_requirements(site, resolution.versions, removed)
         if (one.package.name, one.requirement.name) not in before
     ]
-    moving = [package for package in site.own if package.canonical_name in {*comes, *removed}]
+    moving = [package for package in site.own if package.canonical_name in {*incoming, *removed}]
     replaced = [
         package
         for package in moving
-        if package.canonical_name in comes
+        if package.canonical_name in incoming
         and not (package.origin == "archive_info" and package.canonical_name in requested)
     ]
     stays = [one.package for one in broken]
