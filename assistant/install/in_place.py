@@ -23,7 +23,13 @@ from assistant.host.process import CancelToken, defer_signals
 from assistant.i18n import Text, _
 from assistant.install.constraints import guard_files, write_guards
 from assistant.install.contents import delete_half_written, find_incomplete, install_and_check, name_of_info
-from assistant.install.environments import can_be_renamed_to, flush_to_disk, nothing_to_undo_error, owned_inode
+from assistant.install.environments import (
+    can_be_renamed_to,
+    flush_to_disk,
+    nothing_to_undo_error,
+    owned_inode,
+    unwritten_error,
+)
 from assistant.install.journal import Before, Entry, Journal, entry_for, locked, temporary_folder
 from assistant.install.kernel import record_kernel, register_kernel, restore_kernel
 from assistant.install.resolution import Package, resolve
@@ -140,8 +146,8 @@ def restore_on_failure(
 
     The kernelspec named `kernel`, if any, is restored with them. Yields uv with a temporary folder, and the lock for
     its programs to hold; writes a journal before, and flushes the disk after the block. Raises what the block raises,
-    and `WorkFailed` if another process holds the lock, the journal cannot be written, or the packages cannot be
-    restored.
+    but `WorkFailed` for an `OSError`, if another process holds the lock, the journal cannot be written, or the packages
+    cannot be restored.
     """
     target, python = Path(site.prefix), Path(site.python)
     moved = tuple(move.name for move in moves)
@@ -167,6 +173,8 @@ def restore_on_failure(
             if isinstance(error, Cancelled):
                 text = _("The packages in {path} are as they were before. Start the step again when you are ready.")
                 error.hint = text.format(path=target)
+            if isinstance(error, OSError):
+                raise unwritten_error(error) from error
             raise
         with defer_signals():
             now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -115,7 +115,8 @@ class Site(Record, frozen=True):
                 _("The Python of {path} does not answer: {reason}.", path=target, reason=reason),
                 hint=_("Choose another environment, or a new one.", option="--target"),
             )
-        line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]
+        lines = answer.text.strip().splitlines() or [""]  # a program that is no Python may print nothing
+        line = lines[0 if answer.text.startswith("{") else -1]
         return replace(from_json(line, cls, str(python)), stamp=stamp)
 
     def ask_again(self, host: Host) -> Site:
