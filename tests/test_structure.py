@@ -38,7 +38,7 @@ BUDGETS = {
     "assistant/model": (1200, 550),
     "assistant_addons/onnx": (6200, 3400),
     "assistant/parsers": (1615, 700),
-    "assistant/plan": (2420, 1200),
+    "assistant/plan": (2450, 1210),
     "assistant/privacy": (560, 150),
     "assistant_addons/projects": (4800, 2350),
     "assistant/runtime": (675, 400),

@@ -90,6 +90,12 @@ def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[An
         yield 0, None, row["text"], []
 
 
+def settings(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield the catalogue's sentences about variables that plans set."""
+    for row in json.load(file)["settings"]["rows"]:
+        yield 0, None, row["text"], []
+
+
 def health(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the sentences of each health check."""
     for check in tomllib.loads(file.read().decode())["check"]:

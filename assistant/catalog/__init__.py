@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assistant.catalog.catalog import (
         AMD_INDEX,
         AMD_NIGHTLY,
+        JETSON_INDEX,
         Catalog,
         Number,
         TorchWheel,

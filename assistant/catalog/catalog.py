@@ -15,6 +15,7 @@ from assistant.i18n import Text
 Number = tuple[int, ...]
 AMD_INDEX = "amd-index"
 AMD_NIGHTLY = "nightly/amd-index"
+JETSON_INDEX = "jetson-index"
 _DIGITS = re.compile(r"\d+")
 
 
@@ -305,6 +306,8 @@ class Catalog:
             return None
         if variant == AMD_NIGHTLY:
             return self.amd_indexes["nightly"]
+        if variant == JETSON_INDEX:
+            return str(next(row.index for row in self.rows("cuda.jetson") if row.index))
         if variant == AMD_INDEX:
             named = (row for row in self.amd_releases if torch in (row.torch, f"{row.torch}+rocm{row.rocm}"))
             release = next(named, self.amd_releases[0])

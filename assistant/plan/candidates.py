@@ -259,6 +259,11 @@ SENTENCES = {
         "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the build "
         "before it does."
     ),
+    "jetson-index-has-code": _("NVIDIA's index for JetPack holds torch {version} with code for {name} ({board})."),
+    "jetson-index-is-nvidias": _(
+        "These wheels come from NVIDIA's index for Jetson boards, {url}, not from pytorch.org."
+    ),
+    "jetson-needs-cudss": _("They need cuDSS: install it first (sudo apt install cudss, from NVIDIA's repository)."),
     "cuda-build-has-ptx": _(
         "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code})."
     ),
@@ -290,7 +295,6 @@ SENTENCES = {
     ),
     "amd-index-has-code": _("AMD's own index for ROCm {rocm} holds torch {version} with code for {names} ({targets})."),
     "nightly-untested": _("A nightly build is made each night and barely tested; use it only for what no release has."),
-    "amd-does-not-test-card": _("AMD publishes builds for {name} ({gfx}) but does not test on it."),
     "adrenalin-advised": _("AMD advises Adrenalin {driver} or newer for these wheels."),
     "xpu-drives-card": _("{name} is on the list of GPUs that the XPU build of torch {version} drives."),
     "xpu-card-not-listed": _("Intel does not list {name}; its architecture is listed."),

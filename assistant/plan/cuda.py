@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from assistant.catalog import Catalog, Number, TorchWheel, has_code, number, python_range
+from assistant.catalog import JETSON_INDEX, Catalog, Number, TorchWheel, has_code, number, python_range
 from assistant.catalog.tables import Row
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
@@ -281,9 +281,10 @@ def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
     """Return why no CUDA build serves the cards: a rejection for each of driver, pins and system that is in the way.
 
     That is one without which there would be a build; the system is its age and the Python. For a Jetson, NVIDIA's own
-    wheels are named instead. If several are in the way only together, the driver is named; if there is no code, a card.
+    wheels are offered or named instead. If several are in the way only together, the driver is named; if there is no
+    code, a card.
     """
-    if board := _reject_jetson(context, deciding):
+    if board := _from_jetson_index(context, deciding):
         return [board]
 
     def best(freed: Context) -> TorchWheel | None:
@@ -310,21 +311,28 @@ def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
     return [_reject_code(context, deciding) if last is None else _reject_driver(last, context)]
 
 
-def _reject_jetson(context: Context, deciding: list[Card]) -> Rejection | None:
-    """Return the rejection that names NVIDIA's own wheels for a Jetson board; None for any other machine."""
-    if context.target.platform != "linux_aarch64":
-        return None
-    for row in context.catalog.rows("cuda.jetson"):
+def _from_jetson_index(context: Context, deciding: list[Card]) -> Offer | None:
+    """Return NVIDIA's own build for a Jetson board, or the rejection that names its wheels; None for another machine.
+
+    The wheels of JetPack 6 are for its own Python; glibc tells its Ubuntu 22.04 from the 20.04 of JetPack 5.
+    """
+    target = context.target
+    rows = context.catalog.rows("cuda.jetson") if target.platform == "linux_aarch64" else ()
+    for row in rows:
         card = next((card for card in deciding if _dotted(card.capability) in row.capabilities), None)
-        if card:
-            board = _(row.board)
-            why = _(
-                "No build of pytorch.org serves {name} ({board}) with this driver and Python.",
-                name=card.name,
-                board=board,
-            )
-            helps = _("NVIDIA's wheels for this board: {wheels}.", wheels=_(row.wheels))
-            return reject(Backend.CUDA, "jetson-wheels-elsewhere", why, helps)
+        if card is None:
+            continue
+        release, board = context.catalog.release(row.torch), _(row.board)
+        enough = not target.glibc or target.glibc >= number(row.glibc)
+        if release and enough and target.tag == row.python and context.pins.allow_release(release):
+            reason = sentence("jetson-index-has-code", version=row.torch, name=card.name, board=board)
+            warnings = (sentence("jetson-index-is-nvidias", url=row.index), sentence("jetson-needs-cudss"))
+            return Candidate(Backend.CUDA, JETSON_INDEX, row.torch, (reason,), warnings, cards=(card,))
+        why = _(
+            "No build of pytorch.org serves {name} ({board}) with this driver and Python.", name=card.name, board=board
+        )
+        helps = _("NVIDIA's wheels for this board: {wheels}.", wheels=_(row.wheels))
+        return reject(Backend.CUDA, "jetson-wheels-elsewhere", why, helps)
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assistant.catalog import number, python_range
 from assistant.i18n import _
 from assistant.model.machine import Vendor
@@ -18,6 +20,9 @@ from assistant.plan.candidates import (
     sentence,
 )
 from assistant.plan.target import Card
+
+# Radeons from before 2010, when the name ATI went; DirectX 12 begins with the GCN cards of 2012.
+_BEFORE_GCN = re.compile(r"(?<![/\w])ATI\b|\bRadeon (?:[789]\d{3}|X\d{3,4})(?: (?:Pro|SE|XT|Series))?$", re.IGNORECASE)
 
 
 def xpu(context: Context) -> list[Offer]:
@@ -124,6 +129,8 @@ def _can_use_directml(card: Card, context: Context) -> bool:
     Not for one that is known to lack DirectX 12.
     """
     if card.identity and card.identity.directx12 is False:
+        return False
+    if card.identity is None and card.vendor is Vendor.AMD and _BEFORE_GCN.search(card.name):
         return False
     if context.request.backend is Backend.DIRECTML:
         return card.vendor in (Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA)

@@ -14,9 +14,10 @@ from typing import NamedTuple, TypeVar
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, number
+from assistant.catalog import AMD_INDEX, JETSON_INDEX, Catalog, carried_by_torch_index, number
 from assistant.catalog.bundles import find_bundle, is_recipe, load_recipe_reader
 from assistant.catalog.identity import Rate, find_rate
+from assistant.catalog.tables import Row
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
@@ -116,7 +117,7 @@ def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Pl
         if not candidates:
             return Planning(rejected=tuple(rejected) or ((reject_asked(asked),) if asked else ()))
         own = [_make_plan(found, context, rejected if found is candidates[0] else ()) for found in candidates]
-        own[0] = replace(own[0], reasons=(*own[0].reasons, *explain_order(candidates, context)))
+        own[0] = replace(own[0], reasons=(*own[0].reasons, *explain_order(candidates)))
         if catalog.remark:
             own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
         elsewhere = () if request.python or request.pythons else _plans_for_usual_python(candidates[0], context)
@@ -153,7 +154,7 @@ def _plans_for_usual_python(own: Candidate, context: Context) -> tuple[Plan, ...
         return ()
     confirmed = [candidate.wheel.confirmed for candidate in (own, found[0]) if candidate.wheel]
     if found[0].backend is not own.backend:
-        better = sort_candidates([own, found[0]], context)[0] is found[0]
+        better = sort_candidates([own, found[0]])[0] is found[0]
     elif confirmed in ([True, False], [False, True]):
         better = confirmed[1]
     else:
@@ -178,6 +179,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
     warnings += onnxruntime_notes(candidate, context, lines)
+    settings = _settings(candidate, context)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
     named = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
@@ -189,9 +191,9 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         python=context.target.python,
         index_url=candidate.index_url or context.catalog.index_url("cpu" if bare else candidate.variant),
         requirements=lines,
-        env=candidate.env,
+        env={row.name: row.value for row in settings} | candidate.env,
         download_mb=download_mb(candidate, context),
-        reasons=(*candidate.reasons, newer) if newer else candidate.reasons,
+        reasons=(*candidate.reasons, *filter(None, (newer,)), *map(_explain_setting, settings)),
         warnings=tuple(warnings),
         asked=tuple(name for name in dict.fromkeys(map(name_of, lines)) if name in named),
         constraints=request.constraints,
@@ -199,6 +201,24 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         indexes=request.indexes,
         links=request.links,
     )
+
+
+def _settings(candidate: Candidate, context: Context) -> list[Row]:
+    """List the variables of the table that make a candidate's build faster or more able, those set here left out."""
+    targets = {card.gfx or "" for card in candidate.cards}
+    return [
+        row
+        for row in context.catalog.rows("settings.settings")
+        if row.backend == candidate.backend.value
+        if row.name not in context.machine.env
+        if number(candidate.version) >= number(row.torch)
+        if not row.targets or all(target.startswith(tuple(row.targets)) for target in targets)
+    ]
+
+
+def _explain_setting(row: Row) -> Message:
+    """Return the sentence that says what a variable of the table does."""
+    return _(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}")
 
 
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
@@ -311,7 +331,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
 
 def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:
     """Return why there is no nightly build of a plan; None if there is one."""
-    if plan.variant == AMD_INDEX or plan.backend is Backend.DIRECTML:
+    if plan.variant in {AMD_INDEX, JETSON_INDEX} or plan.backend is Backend.DIRECTML:
         return _("Its packages are not built each night.")
     if plan.torch != catalog.newest_torch:
         values = {"version": plan.torch, "newest": catalog.newest_torch}
@@ -372,7 +392,7 @@ def find_candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]
         offers += other_backends.cpu(context)
     rejected = [offer for offer in offers if isinstance(offer, Rejection)]
     found, slow = _split_off_slow([offer for offer in offers if isinstance(offer, Candidate)], context)
-    found = sort_candidates(found, context)
+    found = sort_candidates(found)
     if found and found[0].rank == 0 and not found[0].integrated:
         found = [
             candidate for candidate in found if not (candidate.backend is Backend.DIRECTML and candidate.integrated)
@@ -420,7 +440,7 @@ class _SortKey(NamedTuple):
     place: int
 
 
-def sort_candidates(found: list[Candidate], context: Context) -> list[Candidate]:
+def sort_candidates(found: list[Candidate]) -> list[Candidate]:
     """Return the candidates sorted, best first; those of one backend keep their order.
 
     What counts, in this order, each for the best card that a backend serves:
@@ -431,17 +451,17 @@ def sort_candidates(found: list[Candidate], context: Context) -> list[Candidate]
     4. memory, in steps of two, where that of every card is known;
     5. a discrete card, then the backends' own order, which is that of how much software is written for them.
     """
-    standings = _sort_keys(found, context)
+    standings = _sort_keys(found)
     return sorted(found, key=lambda candidate: standings[candidate.backend])
 
 
-def explain_order(found: list[Candidate], context: Context) -> tuple[Message, ...]:
+def explain_order(found: list[Candidate]) -> tuple[Message, ...]:
     """Return why the first backend of `found` (sorted) is preferred to each other, and how to choose that instead.
 
     Backends without a card, or whose fastest card was named before, are left out.
     """
     first, *others = _first_by_backend(found).values()
-    standings = _sort_keys(found, context)
+    standings = _sort_keys(found)
     named, said = {_strongest_card(first)}, []
     for other in others:
         card = _strongest_card(other)
@@ -463,18 +483,16 @@ def _first_by_backend(found: list[Candidate]) -> dict[Backend, Candidate]:
     return {candidate.backend: first[candidate.backend] for candidate in found}
 
 
-def _sort_keys(found: list[Candidate], context: Context) -> dict[Backend, _SortKey]:
+def _sort_keys(found: list[Candidate]) -> dict[Backend, _SortKey]:
     """Return the sort key of each backend, from its first candidate and the fastest card of that candidate."""
-    leaders, system = _first_by_backend(found), context.target.os
+    leaders = _first_by_backend(found)
     cards = {backend: _strongest_card(candidate) for backend, candidate in leaders.items()}
     measured = all(card.memory for card in cards.values() if card)
     return {
         backend: _SortKey(
             candidate.rank,
             -_speed_step(card) if (card := cards[backend]) else 0,
-            # It runs a sister card's code, or its maker does not test it for the card.
-            rocm.OVERRIDE in candidate.env
-            or any(system not in context.catalog.amd_targets[gfx].tested for gfx in candidate.targets),
+            rocm.OVERRIDE in candidate.env,  # it runs a sister card's code
             -round(math.log2(card.memory)) if measured and card and card.memory else 0,
             candidate.integrated,
             _ORDER[backend],

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog, number, python_range
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX, Catalog, number, python_range
 from assistant.catalog.bundles import (
     bundle_packages,
     find_bundle,
@@ -34,11 +34,12 @@ from assistant.plan.rocm import family_line, with_device_code
 from assistant.plan.target import Target, find_target
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
-# https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
+# https://github.com/pytorch/pytorch/issues/132179), the onnxruntime-gpu releases for CUDA 11, and NVIDIA's wheels for
+# JetPack 6 (https://github.com/FastCrest/tether/pull/138).
 _NUMPY_1 = (2, 2)
 _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an estimate
 # Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
-_ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
+_ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX, "directml", "pypi"}
 
 
 def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str, ...], tuple[Message, ...]]:
@@ -58,7 +59,7 @@ def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str
             raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=version))
         lines.append(f"{canonicalize_name(pin.name)}=={fitting}")
     pinned = {pin.name.lower() for pin in (*pins.family, *pins.others)}
-    old = number(version)[:2] <= _NUMPY_1 or candidate.variant.startswith("cu11")
+    old = number(version)[:2] <= _NUMPY_1 or candidate.variant.startswith(("cu11", JETSON_INDEX))
     libraries = [context.published_line("numpy") and ("numpy<2" if old else "numpy")]
     if is_recipe(bundle.key):
         beside = {line: line for line in bundle.also.get(candidate.backend, ())}
@@ -77,7 +78,7 @@ def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
-    """Estimate a download in MB, a bundle's packages included; None if unknown, as for XPU, or CUDA on Windows."""
+    """Estimate a download in MB, a bundle's packages included; None if the tables do not know the build's size."""
     os, catalog, backend, variant = context.target.os, context.catalog, candidate.backend, candidate.variant
 
     def listed(build: str) -> int | None:
@@ -86,10 +87,8 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
         return next((row.mb for row in rows if build.startswith(row.variant) and row.platform == os), None)
 
     parts: list[int | None] = [_EXTRAS_MB, find_bundle(context.request.bundle).mb]
-    if backend is Backend.ROCM:
+    if backend in {Backend.ROCM, Backend.XPU} or (backend is Backend.CUDA and os == "windows"):
         parts.append(listed(variant))
-    elif backend is Backend.XPU or (backend is Backend.CUDA and os == "windows"):
-        return None
     else:
         release = catalog.release(candidate.version)
         sizes = release.mb if release else {}
@@ -166,7 +165,7 @@ def _runtimes(candidate: Candidate, context: Context, asked: Collection[str]) ->
         yield (context.published_line(_PLAIN),)
     for row in _provider_catalogs(context):
         yield (_published_build(row.runtime, context),)
-    if candidate.backend is Backend.CUDA:
+    if candidate.backend is Backend.CUDA and candidate.variant != JETSON_INDEX:
         yield (context.published_line("onnxruntime-gpu", int(candidate.variant[2:4])),)
     elif candidate.backend is Backend.XPU:
         plugin = "onnxruntime-ep-openvino"

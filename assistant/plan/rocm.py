@@ -61,13 +61,13 @@ def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     """Return the candidates for some cards, those that serve more of them first, of PyTorch's index and AMD's.
 
     Of equals the order is: AMD's nightly build, if asked for; then PyTorch's, if it serves all cards, and AMD's; else
-    PyTorch's with the override, AMD's, and PyTorch's.
+    AMD's, PyTorch's with the override, which every shell and service would have to set, and PyTorch's.
     """
     if not cards:
         return []
     native, bridge = _from_pytorch_index(context, cards), _with_override(context, cards)
     own = _from_amd_index(AMD_INDEX, context._replace(request=replace(context.request, nightly=False)), cards)
-    found = [native, own] if native and len(native.cards) == len(cards) else [bridge, own, native]
+    found = [native, own] if native and len(native.cards) == len(cards) else [own, bridge, native]
     if context.request.nightly and not (native and native.version == context.catalog.newest_torch):
         # What else is built each night continues the newest torch.
         found.insert(0, _from_amd_index(AMD_NIGHTLY, context, cards))
@@ -239,7 +239,7 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
         variant,
         release.torch,
         (sentence(key, rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served)),),
-        (*_amd_warnings(variant, release, served, context),),
+        (*_amd_warnings(variant, release, context),),
         targets=tuple(sorted({card.gfx or "" for card in served})),
         cards=tuple(served),
         index_url=catalog.index_url(variant, f"{release.torch}+rocm{release.rocm}") or "",
@@ -256,15 +256,11 @@ def _can_install(row: AmdRelease, context: Context) -> bool:
     return enough and torch is not None and pins._replace(local=None).allow_release(torch)
 
 
-def _amd_warnings(variant: str, release: AmdRelease, served: list[Card], context: Context) -> Iterable[Message]:
-    """Yield warnings: of a nightly build, of each card that AMD does not test, and of the Windows driver it advises."""
-    os, rows = context.target.os, context.catalog.amd_targets
+def _amd_warnings(variant: str, release: AmdRelease, context: Context) -> Iterable[Message]:
+    """Yield the warnings of a nightly build, and of the Windows driver that AMD advises."""
     if variant == AMD_NIGHTLY:
         yield sentence("nightly-untested")
-    for card in served:
-        if os not in rows[card.gfx or ""].tested:
-            yield sentence("amd-does-not-test-card", name=card.name, gfx=card.gfx)
-    if os == "windows" and release.adrenalin:
+    if context.target.os == "windows" and release.adrenalin:
         yield sentence("adrenalin-advised", driver=release.adrenalin)
 
 

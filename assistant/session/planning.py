@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant import addons
-from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, load_catalog
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX, load_catalog
 from assistant.catalog.bundles import is_recipe, load_recipe_reader
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.host.download import file_name
@@ -121,7 +121,7 @@ def warn_unchecked(planning: Planning, reason: Text) -> Planning:
 
 def has_builds(plan: Plan) -> bool:
     """Return whether a plan's build is one of several that releases of torch have, told apart by their local tags."""
-    return plan.variant not in {AMD_INDEX, AMD_NIGHTLY} and not plan.variant.startswith(NIGHTLY)
+    return plan.variant not in {AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX} and not plan.variant.startswith(NIGHTLY)
 
 
 def local_tag(plan: Plan) -> str:

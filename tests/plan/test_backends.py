@@ -58,6 +58,29 @@ def test_an_override_that_is_set_already_is_told():
     assert any(f"{OVERRIDE}=11.0.0" in str(warning) for warning in plan.warnings)
 
 
+def test_a_native_build_goes_before_a_borrowed_one():
+    """An override has to be set in every shell and service, or kernels are missing there."""
+    first, second = planned(amd("gfx1031")).plans[:2]
+    assert (first.variant, OVERRIDE in first.env) == ("amd-index", False)
+    assert (second.variant, OVERRIDE in second.env) == ("rocm7.2", True)
+
+
+def test_variables_that_make_a_build_faster_come_with_the_plan():
+    """Each says why; what the user has set stays, and no card gets what another one is for."""
+    plan = planned(amd("gfx1201")).choice
+    assert plan.env == {"MIOPEN_FIND_MODE": "FAST", "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL": "1"}
+    assert "MIOPEN_FIND_MODE=FAST spares" in " ".join(map(str, plan.reasons))
+    assert "MIOPEN_FIND_MODE" not in planned(amd("gfx1201"), env={"MIOPEN_FIND_MODE": "NORMAL"}).choice.env
+    assert "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL" not in planned(amd("gfx1030")).choice.env
+
+
+def test_a_radeon_of_2002_gets_no_directml():
+    """DirectX 12 begins with the GCN cards of 2012, and the name ATI ended in 2010."""
+    for name in ("ATI Radeon 9700", "Radeon X1950 Pro"):
+        card = Gpu(vendor=Vendor.AMD, name=name)
+        assert planned(card, os="windows").choice.backend is Backend.CPU
+
+
 def test_directml_exists_in_wsl_and_not_on_native_linux():
     """Native Linux has no D3D12; in WSL torch comes from the cpu index, not with CUDA from PyPI."""
     request = Request(backend=Backend.DIRECTML)

@@ -7,6 +7,7 @@ from tables import each
 
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
+from assistant.model.record import replace
 from assistant.plan import make_plans
 
 CATALOG = catalog_as_of("2.15.0")
@@ -110,9 +111,13 @@ def test_the_driver_is_read_off_nvidia_smi_before_and_after_610():
 
 
 def test_jetson_goes_to_nvidias_own_wheels_where_upstream_has_none():
-    """Orin with JetPack 6 has no usable upstream build; with driver 580 it has one."""
+    """Orin with JetPack 6 has no usable upstream build but NVIDIA's, for its own Python; with driver 580 it has one."""
     board = machine("8.7", driver="540.4.0", arch="aarch64")
     assert "jetson-ai-lab" in str(make_plans(board, CATALOG).rejected[0].would_help)
+    plan = make_plans(replace(board, python="3.10.12", glibc="2.35"), CATALOG).choice
+    assert (plan.variant, plan.index_url) == ("jetson-index", "https://pypi.jetson-ai-lab.io/jp6/cu126")
+    assert {"torch==2.8.0", "numpy<2"} <= set(plan.requirements)
+    assert make_plans(replace(board, python="3.10.12", glibc="2.31"), CATALOG).choice.backend is Backend.CPU
     assert choice("8.7", arch="aarch64").variant == "cu132"
 
 
