@@ -77,9 +77,9 @@ def resolve(
     """Return the packages of a plan, resolved by `uv` from its sources for its interpreter, as wheels only.
 
     The versions in `keep` (by name) are preferred, those in `locked` are mandatory. Without `dependencies` what the
-    packages require is not resolved. Sizes that the index lacks are asked of the servers, for at most 5 seconds.
-    Raises `BadInput` for an invalid index or requirement, and `Unsolved` if a package has no wheel, an index cannot be
-    reached or nothing fits; with `locked`, the latter two are a plain `WorkFailed`.
+    packages require is not resolved. Sizes that the index lacks are asked of the servers, unless offline, for at most 5
+    seconds. Raises `BadInput` for an invalid index or requirement, and `Unsolved` if a package has no wheel, an index
+    cannot be reached or nothing fits; with `locked`, the latter two are a plain `WorkFailed`.
     """
     check_plan(plan)
     with temporary_folder() as (folder, lock):
@@ -100,7 +100,8 @@ def resolve(
         if not package.url.partition("?")[0].endswith(".whl")
     ]:
         raise _only_source_error(tuple(source_only))
-    unsized = [package.url for package in packages if package.size is None]
+    urls = (package.url for package in packages if package.size is None)
+    unsized = [url for url in urls if local_path(url) or not uv.offline]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
     fetched_sizes = fetch_sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
     sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in packages)
