@@ -77,7 +77,7 @@ def discard_folder(path: Path) -> None:
 def write_atomically(path: Path, data: str | bytes, *, private: bool = False) -> None:
     """Write a file (text as UTF-8) atomically and durably; `private` makes it readable only by this user.
 
-    Raises `OSError`; the file is unchanged then.
+    What is there, a link too, is replaced, with its mode. Raises `OSError`; the file is unchanged then.
     """
     content = data.encode() if isinstance(data, str) else data
     put_in_place(write_draft(path, lambda file: file.write(content), private=private), path)

@@ -330,7 +330,8 @@ def previous_marker(target: Path) -> Marker | None:
 def swap_with_previous(target: Path) -> None:
     """Exchange the environment at a target and the one that it replaced, `.NAME.old`, with their kernels.
 
-    Raises `BadInput` if there is no replaced one, and `WorkFailed`, with both as they were, if one cannot be moved.
+    Raises `BadInput` if there is no replaced one, `WorkFailed`, with both as they were, if one cannot be moved, and as
+    `lock_and_settle` does.
     """
     with defer_signals(), lock_and_settle(target) as (entry, _lock):
         now, before = read_marker(target), previous_marker(target)

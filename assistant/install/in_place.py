@@ -118,9 +118,9 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
 ) -> None:
     """Install `packages` in an existing environment and remove those that `moves` remove; then call `verify`.
 
-    A move to the same version installs it anew. Afterwards the environment's constraints and marker are written; with
-    `plan` it counts as set up by that plan, and its kernel is registered. If anything fails, the old packages return.
-    Raises as `restore_on_failure`.
+    A move to the same version installs it anew. Afterwards the environment's constraints and marker are updated, if it
+    has them; with `plan` it gets constraints in any case, and its kernel is registered. If anything fails, the old
+    packages return. Raises as `restore_on_failure`.
     """
     prefix = Path(site.prefix)
     going = [move.name for move in moves if not move.after]
@@ -240,8 +240,8 @@ def _update_constraints_and_marker(target: Path, packages: Mapping[str, str], *,
 def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
     """Restore the packages and kernel that an environment had by its journal, and delete the journal.
 
-    Returns False, and restores nothing, if the environment is gone or another one is in its place. `uv` must have a
-    temporary folder. A request to stop is ignored. Raises `WorkFailed` if it fails; the journal stays then.
+    Returns False if the environment is gone or another one is in its place: then only the journal is deleted. `uv` must
+    have a temporary folder. A request to stop is ignored. Raises `WorkFailed` if it fails; the journal stays then.
     """
     target, before = Path(journal.target), journal.before
     is_same = journal.goes in {0, owned_inode(target)}

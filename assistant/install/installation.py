@@ -88,10 +88,10 @@ class Prepared(Record, frozen=True):
     def install(self, verify: Verify, tools: Tools) -> Environment:
         """Install what was prepared, register its kernel, and return the environment; return `ready` unverified.
 
-        An existing environment that `is_replaceable` is built anew and replaced; any other is changed in place.
-        `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before any change if the target
-        cannot be used or its disk is too full; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes
-        were rolled back.
+        What a killed installation left there is finished or rolled back first. An existing environment that
+        `is_replaceable` is built anew and replaced; any other is changed in place. `verify` may refuse the result by
+        raising. Raises `BadInput` or `WorkFailed` before any change if the target cannot be used or its disk is too
+        full; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
         """
         target, host, plan = Path(self.target), tools.host, self.plan
         settle_target(target, tools)
@@ -228,8 +228,9 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     """Build an environment with exact packages beside its target, verify it, register its kernel, and rename it there.
 
     Files of `site`, which it replaces, that belong to no package are linked into it. A new one gets pip, too.
-    `versions` (by name) are for its constraints, by default the environment's packages. Raises as `build_beside`,
-    `put_in_place` and `verify` do, after rolling all back.
+    `versions` (by name) are for its constraints, by default the environment's packages. `verify` is given the
+    environment with the paths that it has before the renaming. Raises as `build_beside`, `put_in_place` and `verify`
+    do, after rolling all back.
     """
     target = Path(environment.path)
     with build_beside(target) as work:

@@ -188,7 +188,8 @@ def _nearest_existing(target: Path) -> Path:
 def check_lengths(host: Host, folder: Path, target: Path) -> None:
     """Raise `BadInput` if a path in `folder` is too long for Windows, there or after a rename to `target`.
 
-    Nothing is checked if long paths are allowed. A folder's path must leave room for a name of 12 characters (8.3).
+    Nothing is checked on other systems, and if long paths are allowed. A folder's path must leave room for a name of 12
+    characters (8.3).
     """
     values = host.facts("registry", LONG_PATHS).get("values")
     if not isinstance(values, dict) or values.get("LongPathsEnabled") == 1:

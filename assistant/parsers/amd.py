@@ -178,7 +178,7 @@ def read_amd_smi(text: str) -> tuple[Device, ...] | None:
 def read_xpu_smi(text: str) -> tuple[Device, ...] | None:
     """Return the GPUs in the output of `xpu-smi discovery -j`, with or without `-d N`; None without any.
 
-    Only with `-d N` is the memory reported.
+    Only with `-d N` is the memory reported. A GPU with a PCI id gets no name: the catalogue has it.
     """
     devices = []
     for values in (values for values in _json_objects(text) if "pci_bdf_address" in values):
