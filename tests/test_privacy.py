@@ -221,7 +221,7 @@ EXEMPT = {
     "host/files.py:write_atomically": "it is the writer",
     "install/uv.py:resolve_command": "in the private folder, obeyed by uv, then deleted",
     "install/installation.py:build_anew": "in the private folder, obeyed by uv, then deleted",
-    "install/contents.py:try_once": "in the private folder, obeyed by uv, then deleted",
+    "install/contents.py:install_once": "in the private folder, obeyed by uv, then deleted",
     "install/journal.py:write": "private and obeyed",
     "install/kernel.py:_write_kernelspec": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",

@@ -214,7 +214,7 @@ def note_adapter(
 ) -> bool:
     """Record an adapter as a GPU, or a finding that says why it is none; return whether it is one.
 
-    `kind` is its PCI class and subclass. With a `reason` it is none, unless `reason_not_a_gpu` has another. NVIDIA's
+    `kind` is its PCI class and subclass. A `reason` makes it none; that of `reason_not_a_gpu` precedes it. NVIDIA's
     driver is recorded as the fact `nvidia_driver`, too: that of Windows (32.0.15.6094) by NVIDIA's number (560.94).
     """
     reason = reason_not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason

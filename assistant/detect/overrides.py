@@ -20,7 +20,7 @@ _GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
 class Fact(NamedTuple):
     """A fact that can be set by hand: its name, what people call it, and a value as an example.
 
-    What fits it are its `values` where they are few; else it is typed, and fits a pattern, which `words` describe.
+    Its value is one of `values` or, without any, a text that matches `pattern`, which `words` describe for people.
     """
 
     name: str

@@ -68,7 +68,7 @@ def _read_own_json(text: str) -> Machine | None:
 
 
 def _add_summary(found: Detection, read: Iterable[str]) -> Detection:
-    """Return a detection with findings put first on which reports were read and which facts stay unknown."""
+    """Return a detection with findings put first on which facts stay unknown and what was read: tools, or facts."""
     summary, tools = Notes(), tuple(name for name in read if name in READERS or name == OWN)
     if tools:
         summary.inform("report-read", _("Read: {tools}.", tools=tools), severity=Severity.OK)
@@ -104,7 +104,10 @@ _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
 
 def _undo_pasting(text: str) -> str:
-    """Return a pasted text as it was printed: without HTML, colours, quote marks and other systems' line ends."""
+    """Return a pasted text as it was printed: without HTML's entities and `<br>`, colours, quote marks, indentation.
+
+    Lines end with line feeds, and full-width punctuation is ASCII in it.
+    """
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
     text = _dedent(decode_entities(text))
     text = text if text.isascii() else text.translate(_MARKS)

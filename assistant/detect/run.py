@@ -107,7 +107,7 @@ def _run_probe(probe: Probe, host: Host) -> Notes:
 def unite_notes(all_notes: Iterable[Notes]) -> Detection:
     """Return the machine and the findings that notes of several probes make; of a fact, the first value counts.
 
-    GPUs are merged. The order of the notes decides, so that the answer does not depend on which came first.
+    GPUs are merged. The order of the notes decides, so that the answer does not depend on which probe ends first.
     """
     together, seen = Notes(), list[Sighting]()
     for notes in all_notes:

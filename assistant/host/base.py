@@ -11,7 +11,7 @@ from assistant.model.machine import Answer, Exchange, Recording
 
 
 class Host(ABC):
-    """A machine to which questions can be put. None of them raises; each has its own time limit."""
+    """A machine to which questions can be put. Asking raises nothing: an answer's status says what failed."""
 
     replayed: bool = False
 
@@ -19,12 +19,12 @@ class Host(ABC):
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Return the answer to one question: its `kind` is the name of a method below, or one of the following.
 
-        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi` are answered
-        by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
+        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`, `identity`
+        are answered by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
         """
 
     def run(self, *argv: str) -> Answer:
-        """Run a read-only command with LC_ALL=C and a time limit; return its output: stdout, then stderr."""
+        """Run a read-only command in English, for 8 seconds at most; return its output: stdout, then stderr."""
         return self.ask("run", *argv)
 
     def read(self, path: str) -> Answer:

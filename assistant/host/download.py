@@ -115,10 +115,10 @@ class _Download:
         A second wrong hash ends the tries, too; so does a disk that cannot be written, which deletes the part.
         """
         part = Path(f"{file.path}.part")
-        part.parent.mkdir(parents=True, exist_ok=True)
         altered = 0
         for tried in range(1, self._patience.tries + 1):
             try:
+                part.parent.mkdir(parents=True, exist_ok=True)
                 return self._try_once(file, part)
             except _TryFailed as error:
                 reason = str(error)

@@ -76,7 +76,7 @@ def _packages_of(extra: str) -> Iterator[str]:
 
 
 def uvx_command() -> str:
-    """Return the command that runs the assistant by uvx, with the first extra of lab, agents, onnx installed here."""
+    """Return the command that runs the assistant by uvx, with the first of lab, agents, onnx installed here, if any."""
     installed_extra = next(
         (extra for extra in ("lab", "agents", "onnx") if not any(map(_is_missing, _packages_of(extra)))), ""
     )

@@ -77,16 +77,16 @@ def discard_folder(path: Path) -> None:
 def write_atomically(path: Path, data: str | bytes, *, private: bool = False) -> None:
     """Write a file (text as UTF-8) atomically and durably; `private` makes it readable only by this user.
 
-    Raises `OSError`; the file is unchanged then.
+    What is there, a link too, is replaced, with its mode. Raises `OSError`; the file is unchanged then.
     """
     content = data.encode() if isinstance(data, str) else data
     put_in_place(write_draft(path, lambda file: file.write(content), private=private), path)
 
 
 def write_temporary(path: Path, data: str | bytes) -> None:
-    """Write a file for a program that is started next; a new one is readable only by this user.
+    """Write or overwrite a file (text as UTF-8) for a program that is started next; the caller removes it.
 
-    It is not written atomically, nor flushed to the disk. Raises `OSError`, also for a link.
+    A new one is readable only by this user. It is not written atomically. Raises `OSError`, also if it is a link.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK | _NO_WAIT | _BINARY
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
@@ -96,7 +96,7 @@ def write_temporary(path: Path, data: str | bytes) -> None:
 def link_or_copy(source: Path, goal: Path) -> None:
     """Make `goal` a hard link to a file, or a copy if that fails; create its folder; raise `OSError`.
 
-    Do nothing if a file is where that folder must be.
+    An existing file is overwritten. Do nothing if a file is where that folder must be.
     """
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
@@ -322,7 +322,7 @@ def _platform_folder(kind: str) -> Path:
 
 
 def shared_environments_folder() -> Path:
-    """Return the folder for new environments, which other programs find, too: under Microsoft's Store, below home."""
+    """Return the folder for new environments; for a Python of Microsoft's Store, one that other programs find, too."""
     return (Path.home() / NAME if is_redirected(user_data()) else user_data()) / "envs"
 
 

@@ -57,7 +57,7 @@ class LiveHost(Host):
 
 
 def _run(*argv: str) -> Answer:
-    """Run a command; return exit status and output (stderr last), "missing" if not on PATH; raise past the limit."""
+    """Run a command; return exit status and output (stderr last), "missing" if not on PATH; raise after 8 seconds."""
     executable = shutil.which(argv[0])
     if executable is None:
         return Answer(status="missing")
@@ -163,7 +163,7 @@ def _disk(path: str) -> Answer:
 
 
 def _packages() -> Answer:
-    """Return, as JSON, the versions by name of this interpreter's distributions that match `_FAMILY`.
+    """Return, as JSON, the versions by name of this interpreter's distributions in the family of PyTorch (`_FAMILY`).
 
     The others are private. Names and versions are those in folder names, twenty times faster than opening each one's
     metadata; of one that occurs twice on `sys.path` the first counts, as for imports.
@@ -195,7 +195,8 @@ def _pci() -> Answer:
 def _kernels() -> Answer:
     """Return, as JSON, `program`, `language` and `works` of each Jupyter kernel on Jupyter's search path, by name.
 
-    A kernel works if its program exists. A bare "python" is Jupyter's own interpreter.
+    A kernel works if its program exists. A bare "python" is Jupyter's own interpreter. If a kernel's file cannot be
+    read, it does not work, and the others are null. Of several kernels of a name the first on the path counts.
     """
     from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only when asked
 

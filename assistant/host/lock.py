@@ -24,7 +24,10 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"  # random(4): a new one at each boot
 
 
 class Holder(Record, frozen=True):
-    """The holder of a lock: its process, on which host and `_pid_scope`, since when (Unix time), and process groups."""
+    """The process that holds a lock, and since when (Unix time); `children` are the process groups that it started.
+
+    `where` is the machine's name and `_pid_scope`, with a space between.
+    """
 
     pid: int
     where: str
@@ -46,7 +49,7 @@ class Lock:
         self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
-        """Take the lock and return None; if another process holds it, return that holder at once.
+        """Take the lock and return None; if another process holds it, return that holder, with `pid` 0 if unknown.
 
         Programs that a killed holder left running are killed first, as they might still write; if they have not ended
         after 5 seconds, the lock is not taken, and that holder is returned. Raises `WorkFailed` if the lock's file
@@ -88,7 +91,7 @@ class Lock:
         if self.fileno >= 0:
             if sys.platform != "win32":
                 with suppress(OSError):
-                    self.path.unlink()  # while it is held, so that `_try` of another sees that its file has gone
+                    self.path.unlink()  # while it is held, so that another's `_try_to_lock` sees that it has gone
             self._close()
             if sys.platform == "win32":
                 with suppress(OSError):  # the next one has it open already

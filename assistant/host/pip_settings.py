@@ -141,11 +141,11 @@ def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
     return ("--no-index",) if settings.no_index else ()
 
 
-def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the values of the environment variables, by name, that make uv look where pip would.
+def uv_environment(settings: PipSettings, present: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment variables that make uv look where pip would.
 
-    `already` is the present environment: what the user has set in it for uv (UV_*) is left out. pip's certificate and
-    proxy override the general SSL_CERT_FILE and *_PROXY, because pip does the same.
+    What the user has set for uv (UV_*) in the `present` environment is left out. pip's certificate and proxy override
+    the general SSL_CERT_FILE and *_PROXY, because pip does the same.
     """
     proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
     variables = {
@@ -164,7 +164,7 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
         "UV_EXTRA_INDEX_URL": "UV_INDEX",
         "UV_REQUEST_TIMEOUT": "UV_HTTP_TIMEOUT",
     }
-    set_by_user = {newer.get(name, name) for name in already or {} if name.startswith("UV_")}
+    set_by_user = {newer.get(name, name) for name in present or {} if name.startswith("UV_")}
     return {name: value for name, value in variables.items() if value and name not in set_by_user}
 
 

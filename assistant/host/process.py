@@ -48,9 +48,10 @@ Result = TypeVar("Result")
 
 
 def interrupt_on_signals() -> None:
-    """Make `kill`, Ctrl-Break and the closing of the console raise `KeyboardInterrupt` in the main thread, as Ctrl-C.
+    """Make `kill`, Ctrl-Break and the closing of the console raise `KeyboardInterrupt` from now on, as Ctrl-C does.
 
-    Windows gives a process whose console window is closed five seconds.
+    To be called by the main thread, in which it is raised. Windows gives a process whose console is closed five
+    seconds.
     """
     for number in REQUESTS_TO_END[1:]:  # Ctrl-C does so already, unless whoever started us wants it ignored
         signal.signal(number, signal.default_int_handler)
@@ -113,8 +114,8 @@ class CancelToken:
         return self._signalled or self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the stop is requested, `seconds` at most; return whether it was."""
-        return self._event.wait(seconds)
+        """Wait until another thread requests the stop, `seconds` at most; return whether it was requested at all."""
+        return self._event.wait(seconds) or bool(self)
 
     def check(self) -> None:
         """Raise `Cancelled` when a stop was requested."""
@@ -258,10 +259,10 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
 
     The child holds `lock`, too, which so stays held if it outlives us. `environment` is added to ours, unless
     `isolation` gives all of it; `isolation.enough` may end the child, whose status is returned then as well. `stdin` is
-    the text that it reads.
+    the text that it reads, by default none.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
-    and `WorkFailed` when the child cannot be started.
+    `WorkFailed` when the child cannot be started, and what `on_line` raises, which ends the child.
     """
     deadline = math.inf if limit is None else time.monotonic() + limit
     reasons: dict[str, Callable[[], bool]] = {
@@ -292,14 +293,17 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
 class _Child(subprocess.Popen[str]):
     """A child process that `end` ends with all that it started: a process group, on Windows a job object.
 
-    Another thread reads its output and waits for its end: on Windows, Python gets no Ctrl-C while it does either.
+    Other threads write its input, read its output and wait for its end: on Windows, Python gets no Ctrl-C meanwhile.
     """
 
     job: Job | None = None
     lock: Lock | None = None
 
-    def start_reading(self, longest: int) -> None:
-        """Start a thread that reads the output; it splits lines of more than `longest` characters (-1: splits none)."""
+    def start_threads(self, text: str, longest: int) -> None:
+        """Start a thread that reads the output, and one that writes `text` to the input, if there is one.
+
+        Lines of more than `longest` characters are split; -1 splits none.
+        """
         self._lines = queue.Queue[str | None](LINES_AHEAD)
 
         def read_to_the_end() -> None:
@@ -311,6 +315,13 @@ class _Child(subprocess.Popen[str]):
 
         self._reader = threading.Thread(target=read_to_the_end, daemon=True)
         self._reader.start()
+        threading.Thread(target=self._write_input, args=(text,), daemon=True).start()
+
+    def _write_input(self, text: str) -> None:
+        """Write a text to the input, if there is one, and close it; ignore that the child does not read all of it."""
+        if self.stdin:
+            with contextlib.suppress(OSError), self.stdin as pipe:  # BrokenPipeError, and on Windows EINVAL
+                pipe.write(text)
 
     def next_line(self, seconds: float) -> str | None:
         """Return the next line of the output; "" if none comes within `seconds`, None once, after the child's end."""
@@ -323,12 +334,12 @@ class _Child(subprocess.Popen[str]):
         """End the child and wait: ask its process group to end, then kill it; a Windows job object at once."""
         if self.job:
             self.job.end()
-            self.kill()
         else:
             _signal_group(self.pid, kill=False)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.wait(GRACE_SECONDS)
             _signal_group(self.pid, kill=True)
+        self.kill()
         self.wait()
 
     def close(self) -> None:
@@ -357,9 +368,10 @@ def _start_child(
     lock: Lock | None,
     isolation: Isolation | None,
 ) -> _Child:
-    """Start a child in its own process group or Windows job object, record it in `lock`, and return it.
+    """Start a child in a process group or Windows job object of its own, record it in `lock`, and return it.
 
-    Writes `stdin` to it and starts the thread that reads its output. Raises `WorkFailed` if it cannot be started.
+    `environment` is all that it gets; `isolation` sets its folder and splits long lines of its output, which includes
+    its errors. Threads write `stdin` and read the output. Raises `WorkFailed` if it cannot be started.
     """
     try:
         child = _Child(
@@ -382,13 +394,15 @@ def _start_child(
             _("{program} cannot be started: {reason}.", program=argv[0], reason=error.strerror or error),
             hint=_("Check that the file exists and may be run."),
         ) from error
-    if lock:
-        lock.add_child(child.pid)
-    child.lock, child.job = lock, _resume_in_job(child)
-    if stdin is not None and child.stdin is not None:
-        with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
-            pipe.write(stdin)
-    child.start_reading(isolation.longest if isolation else -1)
+    child.start_threads(stdin or "", isolation.longest if isolation else -1)
+    try:
+        child.lock = lock
+        if lock:
+            lock.add_child(child.pid)
+        child.job = _resume_in_job(child)
+    except BaseException:
+        child.close()
+        raise
     return child
 
 
@@ -454,10 +468,10 @@ def is_running(pid: int) -> bool:
 
 
 def replace_process(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
-    """Replace this process by another program, with `environment` added to ours; never return.
+    """Replace this process by another program, given by its path, with `environment` added to ours; never return.
 
     Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) goes on;
-    only the child reacts to Ctrl-C, and this process exits with its status.
+    only the child reacts to Ctrl-C, and this process exits with its status. Raises `OSError` if it cannot be started.
     """
     words = [str(part) for part in argv]
     if sys.platform == "win32":
@@ -492,7 +506,7 @@ def shell_for(system: str | None = None) -> Shell:
 
 
 def is_run_by_uvx() -> bool:
-    """Return whether uvx started this process: it runs from uv's cache then, where nothing may be added.
+    """Return whether uvx started this process, which then runs from uv's cache, where nothing may be added.
 
     Its prefix is a folder such as ~/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is then.
     """

@@ -63,7 +63,7 @@ PLAIN = {
 
 
 def _plain_characters(error: UnicodeError) -> tuple[str, int]:
-    """Return what replaces the characters that an encoding lacks, and the position after them, for `codecs`."""
+    """Return what replaces the characters that an encoding lacks, and the position after them; raise other errors."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
@@ -90,7 +90,7 @@ def configure_streams() -> None:
 def flush_output() -> str:
     """Flush standard output; return the system's error text if that fails, "" otherwise and for a closed pipe.
 
-    What could not be written is dropped: Python would try again at its end, and fail with a message of its own.
+    After a failure what is printed is dropped from then on: Python would fail at its end with a message of its own.
     """
     try:
         if sys.stdout:

@@ -65,7 +65,7 @@ class Budget:
 
 
 class Answer:
-    """A server's answer, as it comes in; `length` is the number of bytes that it promises."""
+    """A server's answer, as it comes in; `length` is the number of bytes that it promises, None if it does not."""
 
     def __init__(self, response: Any, timeout: float) -> None:  # noqa: ANN401 - of http, or a file's
         self.status: int = response.status or HTTPStatus.OK
@@ -125,7 +125,7 @@ class Web:
         with self.open(url, {"Accept": accept, "Accept-Encoding": "gzip"}) as answer:
 
             def check_size(size: int, more: int) -> None:
-                """Raise `Unreachable` if the page has too many bytes, or the budget too few for `more`."""
+                """Spend `more` bytes of the budget; raise `Unreachable` if it has fewer, or the page too many."""
                 if size > most or not (budget is None or budget.spend(more)):
                     raise Unreachable(TOO_LARGE, answer.status)
 

@@ -15,9 +15,10 @@ _ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER"}
 
 
 def read_registry(key: str) -> dict[str, Any]:
-    r"""Return `values` of a registry key (`HKLM\SOFTWARE\…`), and of its direct subkeys by name (`keys`).
+    r"""Return the `values` of a registry key (`HKLM\SOFTWARE\…`) by name, and those of its direct subkeys (`keys`).
 
-    A subkey that may not be opened has none. Raises `FileNotFoundError` for no such key, and on other systems.
+    A subkey that this user may not open has none. Raises `FileNotFoundError` if the key does not exist, and on other
+    systems; `PermissionError` if this user may not open it.
     """
     try:
         winreg: Any = importlib.import_module("winreg")
@@ -167,7 +168,7 @@ class _Description(ctypes.Structure):
 
 
 def dxgi_adapters() -> list[dict[str, object]]:
-    """Return the present display adapters in DXGI's order, as `_describe_adapter` does; raise `OSError` if it fails."""
+    """Return up to 32 display adapters in DXGI's order, as `_describe_adapter` does; raise `OSError` if DXGI fails."""
     factory = ctypes.c_void_p()
     result = _load_dll("dxgi").CreateDXGIFactory1(_guid(_FACTORY1), ctypes.byref(factory))
     if result < 0:
@@ -184,9 +185,9 @@ def dxgi_adapters() -> list[dict[str, object]]:
 
 
 def _describe_adapter(adapter: ctypes.c_void_p) -> dict[str, object]:
-    """Return `name`, `pci_id`, `revision`, `memory` and `shared_memory` (bytes), `remote`, `software` and `d3d12`.
+    """Return an adapter's `name`, `pci_id`, `revision`, `memory`, `shared_memory`, `remote`, `software` and `d3d12`.
 
-    The first three describe the adapter, `d3d12` is as by `_d3d12_level`.
+    An id is such as "10de:2684", a revision "0xa1"; memory is in bytes; `d3d12` is what `_d3d12_level` returns.
     """
     description = _Description()
     _call_method(adapter, _GET_DESC1, ctypes.pointer(description))
@@ -203,7 +204,7 @@ def _describe_adapter(adapter: ctypes.c_void_p) -> dict[str, object]:
 
 
 def _d3d12_level(adapter: ctypes.c_void_p) -> str | None:
-    """Return the highest Direct3D 12 level for which a device can be made; None if there is none."""
+    """Return the highest Direct3D 12 level for which a device can be made, such as "12_1"; None if there is none."""
     try:
         create = _load_dll("d3d12").D3D12CreateDevice
     except OSError:

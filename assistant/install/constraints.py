@@ -34,19 +34,19 @@ def constraints_file_text(packages: Mapping[str, str]) -> str:
     return with_coding_line("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
 
-def add_to_pip_configuration(already: bytes, file: Path) -> bytes:
-    """Return a pip configuration (`already`, bytes) with `file`, a full path, added to its constraints for installing.
+def add_to_pip_configuration(configuration: bytes, file: Path) -> bytes:
+    """Return the text of a pip configuration with `file`, a full path, added to its constraints for installing.
 
     Those of all commands ([global]) are repeated, as pip reads one list alone. The rest stays to the byte: pip reads it
     in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold letters of a
     Chinese code page. Raises `configparser.Error` if pip could not read it either.
     """
-    text = already.decode("ascii", "surrogateescape")
+    text = configuration.decode("ascii", "surrogateescape")
     parser = configparser.RawConfigParser()
     parser.read_string(text)
     present = parser.get("install", "constraint", fallback="").split()
     if file.as_uri() in present:
-        return already
+        return configuration
     shared = [] if present else parser.get("global", "constraint", fallback="").split()
     values = [f"    {value}\n" for value in (*shared, file.as_uri())]
     place, before = _place_in_pip_configuration(text)
@@ -112,13 +112,13 @@ def remove_guards(prefix: Path) -> None:
             settings.unlink()
 
 
-def replaced_builds_findings(prefix: Path, pins: str, now: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return an error on packages whose version `now` (by name) is not that of the constraints `pins`; () if none."""
+def replaced_builds_findings(prefix: Path, pins: str, versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Return an error on packages whose version (by name) is not that of the constraints `pins`; () if none."""
     pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     changes = [
-        f"{name} {now.get(name, '–')} ({pinned_version})"
+        f"{name} {versions.get(name, '–')} ({pinned_version})"
         for name, pinned_version in pinned.items()
-        if now.get(name) != pinned_version
+        if versions.get(name) != pinned_version
     ]
     if not changes:
         return ()

@@ -91,28 +91,28 @@ def install_and_check(
     index_url: str | None,
     uv: Uv,
     clear: Callable[[], None],
-    again: Iterable[str] | None = None,
+    reinstall: Iterable[str] | None = None,
 ) -> None:
     """Download and install exact packages, then check their files; if some are damaged, repeat with an empty cache.
 
-    Without `again`, the environment of `python` at `prefix` holds nothing else afterwards. With `again` other packages
-    stay, and those in `again` are reinstalled even if they are there already. It is repeated once, after `clear` has
-    removed what was installed: for incomplete files, and for each failure but those of the disk and the network. The
-    lock file and the new cache go into the temporary folder of `uv`. Raises `WorkFailed` if packages are not available,
-    or damaged twice.
+    Without `reinstall`, the environment of `python` at `prefix` holds nothing else afterwards. With `reinstall` other
+    packages stay, and those named in it are reinstalled even if they are there already. It is repeated once, after
+    `clear` has removed what was installed: for incomplete files, and for each failure but those of the disk and the
+    network. The lock file and the new cache go into the temporary folder of `uv`. Raises `WorkFailed` if packages are
+    not available, or damaged twice.
     """
-    names = None if again is None else [package.name for package in packages]
+    names = None if reinstall is None else [package.name for package in packages]
     folder = uv.scratch or Path()
 
-    def try_once(uv: Uv, again: Iterable[str]) -> Mapping[Path, list[str]]:
+    def install_once(uv: Uv, reinstall: Iterable[str]) -> Mapping[Path, list[str]]:
         """Download what is not on this disk and install all; return the incomplete files by `*.dist-info` folder."""
         fetch_large_wheels(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, files_on_disk(packages)))
-        uv.install(python, folder / LOCK, len(packages), exactly=names is None, again=again)
+        uv.install(python, folder / LOCK, len(packages), exactly=names is None, reinstall=reinstall)
         return find_incomplete(prefix, names)
 
     try:
-        if not try_once(uv, again or ()):
+        if not install_once(uv, reinstall or ()):
             return
     except WorkFailed as error:
         if uv.offline or find_disk_error(str(error)) or find_network_error(str(error)):
@@ -120,7 +120,7 @@ def install_and_check(
     set_aside_damaged(packages, uv)
     uv.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
     clear()
-    if wrong := try_once(uv.with_own_cache(folder), names or ()):
+    if wrong := install_once(uv.with_own_cache(folder), names or ()):
         files = [name for files in wrong.values() for name in files]
         raise WorkFailed(
             _("The installer left incomplete files: {names}.", names=", ".join(files[:3])),

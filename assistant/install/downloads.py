@@ -106,7 +106,7 @@ def _set_aside(path: Path) -> None:
 def set_aside_damaged(packages: Iterable[Package], uv: Uv) -> None:
     """Rename each file on this disk whose size or hash is not that of its package, so that it is downloaded again.
 
-    Raises `WorkFailed` for a file in a folder of wheels, which is the user's.
+    Raises `WorkFailed` for a file in a folder of wheels, which is the user's, and `Cancelled` on request.
     """
     for package in packages:
         file = wheel_path(package)
@@ -167,7 +167,7 @@ class _Meter:
 
 
 def delete_downloads() -> int:
-    """Delete the downloaded wheels, and return how many bytes they took; raise `WorkFailed` while a download runs."""
+    """Delete the downloaded wheels and return their bytes; raise `WorkFailed` if that fails, or a download runs."""
     folder, lock = downloads_folder(), Lock(downloads_folder() / "lock")
     if lock.take():
         raise WorkFailed(_("A download is running."), hint=_("Wait until it has finished, and start again."))

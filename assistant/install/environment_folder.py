@@ -134,7 +134,7 @@ class EnvironmentFolder(NamedTuple):
 
         `text` is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project
         of uv or pixi that manages it. An installation that was killed there is finished or rolled back first, but not
-        a change in place. Raises `BadInput` for an impossible path, and `WorkFailed` if that fails.
+        a change in place. Raises `BadInput` for an impossible path, and as `settle_folders` does.
         """
         target = resolve_target(text, host)
         settle_folders(target)
@@ -347,9 +347,10 @@ class EnvironmentFolder(NamedTuple):
         return LastChange(target=str(self.path), at=at, moves=moves, is_replacement=True)
 
     def undo_last_change(self, tools: Tools) -> None:
-        """Restore what it held before its last change, after rolling back an interrupted one; that, too, can be undone.
+        """Restore what it held before its last change, after rolling back an interrupted one.
 
-        Raises `BadInput` if there is nothing to undo, and `WorkFailed`, leaving the environment as it is.
+        This can itself be undone. Raises `BadInput` if there is nothing to undo, and `WorkFailed` if it fails; the
+        environment is then left as it is.
         """
         settle_target(self.path, tools)
         if previous_marker(self.path):
@@ -363,7 +364,10 @@ class EnvironmentFolder(NamedTuple):
         return delete_previous(self.path)
 
     def remove(self) -> None:
-        """Delete an environment, its kernels, what it replaced and its undo record; the caller checks that it may."""
+        """Delete an environment, its kernels, what it replaced and its undo record; raise as `remove_folders` does.
+
+        The caller checks that it may be deleted.
+        """
         kernels, python = self.kernels, interpreter(self.path)
         with defer_signals():
             remove_folders(self.path)
@@ -449,9 +453,9 @@ class _BoundedReader:
 
 
 def _environments_at(place: Row, reader: _BoundedReader) -> Iterator[EnvironmentFolder]:
-    """Yield the paths that a row of the launchers' table gives, whether or not an environment is there.
+    """Yield an `EnvironmentFolder` for each path of a row of the launchers' table, whether or not it exists.
 
-    They are listed in the row, in text files, or in a launcher's settings (JSON); a "*" stands for each folder's name.
+    Paths are listed in the row, in text files, or in a launcher's settings (JSON); a "*" stands for each folder's name.
     """
 
     def read(text: str) -> str:

@@ -167,10 +167,15 @@ def flush_to_disk(folder: Path, check: Callable[[], None]) -> None:
     try:
         Background(partial(sync_file_system, folder)).result(check)
     except OSError as error:  # the folder has gone, or the disk fails
-        raise WorkFailed(
-            _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
-            hint=_("All changes were rolled back. Check the disk, or choose another one.", option="--target"),
-        ) from error
+        raise unwritten_error(error) from error
+
+
+def unwritten_error(error: OSError) -> WorkFailed:
+    """Return the error for an installation that a full or failing disk stopped."""
+    return WorkFailed(
+        _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
+        hint=_("All changes were rolled back. Check the disk, or choose another one.", option="--target"),
+    )
 
 
 @contextmanager
@@ -178,7 +183,7 @@ def build_beside(target: Path) -> Iterator[Building]:
     """Yield a new folder beside a target to build its environment in; roll back unless `put_in_place` succeeded.
 
     What a killed run left at the target is finished or rolled back first. Raises `WorkFailed` with who holds the
-    target's lock, or with what cannot be written.
+    target's lock, or with what cannot be written, also for an `OSError` of the block, whose other errors are raised.
     """
     with lock_and_settle(target) as (entry, lock):
         work: Building | None = None
@@ -186,9 +191,10 @@ def build_beside(target: Path) -> Iterator[Building]:
             with defer_signals():
                 work = Building(target, entry, lock)
             yield work
-        except BaseException as error:
-            if isinstance(error, Cancelled):
-                error.hint = _("{path} is as it was before. Start the step again when you are ready.", path=target)
+        except OSError as error:
+            raise unwritten_error(error) from error
+        except Cancelled as error:
+            error.hint = _("{path} is as it was before. Start the step again when you are ready.", path=target)
             raise
         finally:
             if work and not work.is_placed:
@@ -324,7 +330,8 @@ def previous_marker(target: Path) -> Marker | None:
 def swap_with_previous(target: Path) -> None:
     """Exchange the environment at a target and the one that it replaced, `.NAME.old`, with their kernels.
 
-    Raises `BadInput` if there is no replaced one, and `WorkFailed`, with both as they were, if one cannot be moved.
+    Raises `BadInput` if there is no replaced one, `WorkFailed`, with both as they were, if one cannot be moved, and as
+    `lock_and_settle` does.
     """
     with defer_signals(), lock_and_settle(target) as (entry, _lock):
         now, before = read_marker(target), previous_marker(target)
@@ -359,7 +366,10 @@ def nothing_to_undo_error(target: Path) -> BadInput:
 
 
 def delete_previous(target: Path) -> int:
-    """Delete the environment that a target's one replaced; return the bytes of its files without further hard links."""
+    """Delete the environment that a target's one replaced; return the bytes of its files without further hard links.
+
+    Returns 0 if there is none. Raises as `settle_journal` does.
+    """
     places, freed = Places(target), 0
     if previous_marker(target):
         with lock_and_settle(target) as (entry, _lock):
@@ -375,7 +385,10 @@ def delete_previous(target: Path) -> int:
 
 
 def remove_folders(target: Path) -> None:
-    """Delete an environment and the one that it replaced; after a kill the next start goes on, or keeps the former."""
+    """Delete the environment that a target's one replaced, then that itself; raise `WorkFailed` or `BadInput` if not.
+
+    If this is killed, the next start deletes the rest, but keeps an environment that is still at the target.
+    """
     with defer_signals(), lock_and_settle(target) as (entry, _lock):
         places = Places(target)
         place, drops = places.target, places.replaced

@@ -23,7 +23,13 @@ from assistant.host.process import CancelToken, defer_signals
 from assistant.i18n import Text, _
 from assistant.install.constraints import guard_files, write_guards
 from assistant.install.contents import delete_half_written, find_incomplete, install_and_check, name_of_info
-from assistant.install.environments import can_be_renamed_to, flush_to_disk, nothing_to_undo_error, owned_inode
+from assistant.install.environments import (
+    can_be_renamed_to,
+    flush_to_disk,
+    nothing_to_undo_error,
+    owned_inode,
+    unwritten_error,
+)
 from assistant.install.journal import Before, Entry, Journal, entry_for, locked, temporary_folder
 from assistant.install.kernel import record_kernel, register_kernel, restore_kernel
 from assistant.install.resolution import Package, resolve
@@ -112,9 +118,9 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
 ) -> None:
     """Install `packages` in an existing environment and remove those that `moves` remove; then call `verify`.
 
-    A move to the same version installs it anew. Afterwards the environment's constraints and marker are written; with
-    `plan` it counts as set up by that plan, and its kernel is registered. If anything fails, the old packages return.
-    Raises as `restore_on_failure`.
+    A move to the same version installs it anew. Afterwards the environment's constraints and marker are updated, if it
+    has them; with `plan` it gets constraints in any case, and its kernel is registered. If anything fails, the old
+    packages return. Raises as `restore_on_failure`.
     """
     prefix = Path(site.prefix)
     going = [move.name for move in moves if not move.after]
@@ -138,9 +144,10 @@ def restore_on_failure(
 ) -> Iterator[tuple[Uv, Lock]]:
     """Lock an environment while a block changes its packages; restore them if it raises, else write an undo record.
 
-    Yields uv with a temporary folder, and the lock for its programs to hold; writes a journal before, and flushes the
-    disk after the block. Raises what the block raises, and `WorkFailed` if another process holds the lock, the journal
-    cannot be written, or the packages cannot be restored.
+    The kernelspec named `kernel`, if any, is restored with them. Yields uv with a temporary folder, and the lock for
+    its programs to hold; writes a journal before, and flushes the disk after the block. Raises what the block raises,
+    but `WorkFailed` for an `OSError`, if another process holds the lock, the journal cannot be written, or the packages
+    cannot be restored.
     """
     target, python = Path(site.prefix), Path(site.python)
     moved = tuple(move.name for move in moves)
@@ -166,6 +173,8 @@ def restore_on_failure(
             if isinstance(error, Cancelled):
                 text = _("The packages in {path} are as they were before. Start the step again when you are ready.")
                 error.hint = text.format(path=target)
+            if isinstance(error, OSError):
+                raise unwritten_error(error) from error
             raise
         with defer_signals():
             now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -183,9 +192,9 @@ def _replace_packages(
     index_url: str | None,
     uv: Uv,
     removes: Collection[str],
-    again: Collection[str],
+    reinstall: Collection[str],
 ) -> None:
-    """Remove packages (`removes`) and install exact `packages`; those in `again` even if they are there already.
+    """Remove packages (`removes`) and install exact `packages`; those in `reinstall` even if they are there already.
 
     If files are damaged they are installed once more with a new cache. Raises `BadInput` for a package that does not
     list its files, or whose folder leads out of the environment, and `WorkFailed` if uv fails.
@@ -195,9 +204,9 @@ def _replace_packages(
     _refuse_links_out(site, [*removes, *names])
     uv.remove(Path(site.python), removes)
     if packages:
-        before = {name: version for name, version in site.versions.items() if name not in again}
+        before = {name: version for name, version in site.versions.items() if name not in reinstall}
         clear = partial(delete_half_written, prefix, names, before)
-        install_and_check(Path(site.python), prefix, packages, index_url, uv, clear, again)
+        install_and_check(Path(site.python), prefix, packages, index_url, uv, clear, reinstall)
 
 
 def _refuse_links_out(site: Site, names: Collection[str]) -> None:
@@ -231,8 +240,8 @@ def _update_constraints_and_marker(target: Path, packages: Mapping[str, str], *,
 def restore_packages(entry: Entry, journal: Journal, host: Host, uv: Uv) -> bool:
     """Restore the packages and kernel that an environment had by its journal, and delete the journal.
 
-    Returns False, and restores nothing, if the environment is gone or another one is in its place. `uv` must have a
-    temporary folder. A request to stop is ignored. Raises `WorkFailed` if it fails; the journal stays then.
+    Returns False if the environment is gone or another one is in its place: then only the journal is deleted. `uv` must
+    have a temporary folder. A request to stop is ignored. Raises `WorkFailed` if it fails; the journal stays then.
     """
     target, before = Path(journal.target), journal.before
     is_same = journal.goes in {0, owned_inode(target)}
@@ -276,10 +285,11 @@ def _restore_versions(
     Packages in `incomplete` may lack files, as they did before the change. Constraints and marker are updated.
     """
     prefix = Path(site.prefix)
-    again = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in incomplete}
-    moved = {name: version for name, version in versions.items() if name in again or site.versions.get(name) != version}
+    damaged = {name for name in map(name_of_info, find_incomplete(prefix, versions)) if name not in incomplete}
+    changed = (name for name, version in versions.items() if name in damaged or site.versions.get(name) != version)
+    moved = {name: versions[name] for name in changed}
     packages = resolve_versions(site, moved, index_url, uv) if moved else ()
-    _replace_packages(site, packages, index_url, uv, removes, again)
+    _replace_packages(site, packages, index_url, uv, removes, damaged)
     if packages or removes:
         with suppress(OSError):  # before a journal is forgotten that would bring them back after a power cut
             sync_file_system(prefix)

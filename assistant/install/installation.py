@@ -87,10 +87,12 @@ class Prepared(Record, frozen=True):
     card: str = ""
 
     def install(self, verify: Verify, tools: Tools) -> Environment:
-        """Install what was prepared, register its kernel, and return the environment; `ready` is returned as it is.
+        """Install what was prepared, register its kernel, and return the environment; return `ready` unverified.
 
-        `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before any change if the target
-        cannot be used; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
+        What a killed installation left there is finished or rolled back first. An existing environment that
+        `is_replaceable` is built anew and replaced; any other is changed in place. `verify` may refuse the result by
+        raising. Raises `BadInput` or `WorkFailed` before any change if the target cannot be used or its disk is too
+        full; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
         """
         target, host, plan = Path(self.target), tools.host, self.plan
         settle_target(target, tools)
@@ -162,7 +164,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
 def _resolve_with_added(
     plan: Plan, site: Site | None, uv: Uv, tools: Tools, *, replaces: bool
 ) -> tuple[Resolution, tuple[Finding, ...]]:
-    """Resolve a plan, with `replaces` together with the packages that the user added to `site`.
+    """Resolve a plan; if it `replaces` the environment `site`, together with the packages that the user added there.
 
     If these do not fit, the plan alone is resolved, and a finding names what is left out. Installed versions are
     preferred. Raises as `resolve` does.
@@ -227,8 +229,9 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     """Build an environment with exact packages beside its target, verify it, register its kernel, and rename it there.
 
     Files of `site`, which it replaces, that belong to no package are linked into it. A new one gets pip, too.
-    `versions` (by name) are for its constraints, by default the environment's packages. Raises as `build_beside`,
-    `put_in_place` and `verify` do, after rolling all back.
+    `versions` (by name) are for its constraints, by default the environment's packages. `verify` is given the
+    environment with the paths that it has before the renaming. Raises as `build_beside`, `put_in_place` and `verify`
+    do, after rolling all back.
     """
     target = Path(environment.path)
     with build_beside(target) as work:
@@ -258,7 +261,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
 
 
 class ChangeRequest(Record, frozen=True):
-    """A requested change of an environment: requirements to meet, packages to remove, packages to reinstall (`again`).
+    """A requested change of an environment: requirements to meet, packages to remove, and packages to reinstall.
 
     What is reinstalled keeps its version, unless a requirement gives it another. `index_url` is where torch and its
     family come from; None for the index of the torch that is installed.
@@ -266,7 +269,7 @@ class ChangeRequest(Record, frozen=True):
 
     requires: tuple[str, ...] = ()
     removes: tuple[str, ...] = ()
-    again: tuple[str, ...] = ()
+    reinstalls: tuple[str, ...] = ()
     index_url: str | None = None
 
     def resolve_change(self, site: Site, tools: Tools, *, all_else: bool = True) -> Difference:
@@ -289,6 +292,7 @@ class Difference(Record, frozen=True):
     """What a change would do: which packages move, what is downloaded (bytes), what the user should know first.
 
     `site` is the environment as it was when this was computed, `after` the versions that it will hold, by name.
+    `packages` are those to install; torch's come from `index_url`.
     """
 
     site: Site
@@ -305,12 +309,12 @@ class Difference(Record, frozen=True):
         before, moving = self.site, {move.name: move.after for move in self.moves}
         requires = {(package.canonical_name, package.version): package.requires for package in before.own}
         stays = [package for package in before.distributions if package.canonical_name not in moving]
-        comes = [
+        incoming = [
             Distribution(name, version, requires.get((name, version), ()), place=before.purelib)
             for name, version in moving.items()
             if version
         ]
-        return replace(before, distributions=(*stays, *comes))
+        return replace(before, distributions=(*stays, *incoming))
 
     def apply(self, verify: Verify, tools: Tools) -> Environment:
         """Make the change and return the environment; `verify` may refuse the result by raising. It can be undone.
@@ -349,16 +353,16 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
     Packages from folders, repositories and files, conda's, and torch's family unless the request names it, keep their
     versions, and constrain the others. Raises as `ChangeRequest.resolve_change` does.
     """
-    versions, again = site.versions, set(request.again)
+    versions, reinstalled = site.versions, set(request.reinstalls)
     removed: set[str] = {canonicalize_name(name) for name in request.removes}
     requested: set[str] = {canonicalize_name(Requirement(line).name) for line in request.requires}
     foreign = {package.canonical_name: package for package in site.own if package.is_private or package.is_condas}
     family = {name for name in versions if carried_by_torch_index(name)}
-    unchangeable = (foreign.keys() - again) | (family - requested - again)
-    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in again - requested)]
+    unchangeable = (foreign.keys() - reinstalled) | (family - requested - reinstalled)
+    lines = [*request.requires, *(f"{name}=={versions[name]}" for name in reinstalled - requested)]
     if whole:
         lines += [line for name, package in foreign.items() if name not in removed for line in package.requires]
-        lines += sorted(versions.keys() - unchangeable - removed - requested - again - {PIP})
+        lines += sorted(versions.keys() - unchangeable - removed - requested - reinstalled - {PIP})
         lines += [f"{name}=={versions[name]}" for name in sorted(unchangeable & family)]
     is_torchs = any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines)
     index_url = tools.sources.index_url or request.index_url or find_torch_index(site) if is_torchs else None
@@ -370,11 +374,11 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
     uv.progress(_("Resolving the packages"))
     keep = {name: version for name, version in versions.items() if name not in removed}
     resolution = resolve(plan, uv, keep, tools.sources.locked) if lines else Resolution(lock="", packages=())
-    packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
-    comes = {package.name: package.version for package in packages}
-    _refuse_harmful_change(site, resolution, removed, comes, requested | again)
-    after = keep | comes
-    names = sorted({*comes, *(removed & versions.keys())})
+    packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in reinstalled}))
+    incoming = {package.name: package.version for package in packages}
+    _refuse_harmful_change(site, resolution, removed, incoming, requested | reinstalled)
+    after = keep | incoming
+    names = sorted({*incoming, *(removed & versions.keys())})
     return Difference(
         site=site,
         moves=tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names),
@@ -390,14 +394,18 @@ def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: 
 
 
 def _refuse_harmful_change(
-    site: Site, resolution: Resolution, removed: Collection[str], comes: Collection[str], requested: Collection[str]
+    site: Site,
+    resolution: Resolution,
+    removed: Collection[str],
+    incoming: Collection[str],
+    requested: Collection[str],
 ) -> None:
     """Raise if a change breaks a package that stays, or replaces or removes one that it must not.
 
-    `removed`, `comes` and `requested` are canonical names. A requirement that is unmet already does not count. conda's
-    packages must be changed by conda (`BadInput`), which would undo other changes. One from a folder, a repository or a
-    file must not be replaced from an index (`Unsolved`), but may if it came from a file and is `requested`: it may well
-    have been downloaded by hand. A broken requirement raises `Unsolved`.
+    `removed` and `incoming` name the packages that it removes and installs, `requested` those that the user named. A
+    requirement that is unmet already does not count. `BadInput` for packages of conda, which would undo the change, so
+    that conda must make it. `Unsolved` for a broken requirement, and if a package from a folder, a repository or a file
+    would be replaced from an index; one from a file may be if it is requested, as it may have been downloaded by hand.
     """
     before = {(broken.package.name, broken.requirement.name) for broken in find_broken_requirements(site, {}, removed)}
     broken = [
@@ -405,11 +413,11 @@ def _refuse_harmful_change(
         for one in find_broken_requirements(site, resolution.versions, removed)
         if (one.package.name, one.requirement.name) not in before
     ]
-    moving = [package for package in site.own if package.canonical_name in {*comes, *removed}]
+    moving = [package for package in site.own if package.canonical_name in {*incoming, *removed}]
     replaced = [
         package
         for package in moving
-        if package.canonical_name in comes
+        if package.canonical_name in incoming
         and not (package.origin == "archive_info" and package.canonical_name in requested)
     ]
     stays = [one.package for one in broken]

@@ -86,7 +86,7 @@ def kernel_folder(name: str) -> Path:
             _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),
             hint=_("Use letters, digits, dots, dashes and underscores."),
         )
-    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_kernelspecs`
+    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_find_kernelspecs`
 
     return Path(jupyter_data_dir(), "kernels", name)
 
@@ -109,7 +109,10 @@ def choose_launcher_name(plan: Plan, python: Path, folder: str, gpu_name: str = 
 
 
 def register_kernel(plan: Plan, environment: Environment) -> None:
-    """Write the kernelspec of an environment with the plan's variables, and logos if it is new; raise `WorkFailed`."""
+    """Write the kernelspec of an environment with the plan's variables, and logos if it is new; raise `WorkFailed`.
+
+    Its name is the environment's `kernel`, else one by `choose_kernel_name`. An existing kernelspec is overwritten.
+    """
     prefix, name = Path(environment.path), environment.kernel or choose_kernel_name(plan, Path(environment.python))
     folder = kernel_folder(name)
     spec = {

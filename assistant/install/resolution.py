@@ -77,9 +77,9 @@ def resolve(
     """Return the packages of a plan, resolved by `uv` from its sources for its interpreter, as wheels only.
 
     The versions in `keep` (by name) are preferred, those in `locked` are mandatory. Without `dependencies` what the
-    packages require is not resolved. Sizes that the index lacks are asked of the servers, for at most 5 seconds.
-    Raises `BadInput` for an invalid index or requirement, and `Unsolved` if a package has no wheel, an index cannot be
-    reached or nothing fits; with `locked`, the latter two are a plain `WorkFailed`.
+    packages require is not resolved. Sizes that the index lacks are asked of the servers, unless offline, for at most 5
+    seconds. Raises `BadInput` for an invalid index or requirement, and `Unsolved` if a package has no wheel, an index
+    cannot be reached or nothing fits; with `locked`, the latter two are a plain `WorkFailed`.
     """
     check_plan(plan)
     with temporary_folder() as (folder, lock):
@@ -100,7 +100,8 @@ def resolve(
         if not package.url.partition("?")[0].endswith(".whl")
     ]:
         raise _only_source_error(tuple(source_only))
-    unsized = [package.url for package in packages if package.size is None]
+    urls = (package.url for package in packages if package.size is None)
+    unsized = [url for url in urls if local_path(url) or not uv.offline]
     indexes = (*uv.index_urls, *filter(None, [plan.index_url]))
     fetched_sizes = fetch_sizes(unsized, SIZE_SECONDS, settings=uv.settings, index_urls=indexes) if unsized else {}
     sized = (replace(package, size=package.size or fetched_sizes.get(package.url)) for package in packages)
@@ -139,7 +140,10 @@ def _resolve(
 
 
 def find_single_package(plan: Plan, uv: Uv) -> Package | None:
-    """Return the package that a plan's single requirement resolves to, without its dependencies; None if uv fails."""
+    """Return the package that a plan's single requirement resolves to, without its dependencies; None if uv fails.
+
+    Nothing is logged, and a failed request is repeated once only.
+    """
     with temporary_folder() as (folder, lock):
         variables = {**IN_A_HURRY, **uv.environment}
         quiet = dataclasses.replace(
@@ -210,7 +214,7 @@ def find_network_error(words: str) -> str:
 
 
 def only_source(output: str) -> tuple[str, ...]:
-    """Return from an installer's output the requirements without a wheel, to be built; () for other failures."""
+    """Return the requirements that by an installer's output have no wheel, only source; () for other failures."""
     needs = [need for form in _NO_WHEEL for text in form.findall(output) if (need := plain_requirement(text))]
     by_name = {canonicalize_name(need.name): str(need) for need in reversed(needs)}  # the first form has the version
     return tuple(reversed(by_name.values()))
@@ -250,7 +254,10 @@ class Resolution(Record, frozen=True):
 # `uv pip compile --format pylock.toml` writes for each package (PEP 751), beside its name and version:
 # wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
 def read_lock(text: str) -> Resolution:
-    """Return the packages of a `pylock.toml`, each with its first wheel, else its source; passwords are removed."""
+    """Return the packages of a `pylock.toml`, each with its first wheel, else its source; passwords are removed.
+
+    A package with neither is left out.
+    """
     text = without_credentials(text)
     packages = []
     for package in Pylock.from_dict(tomllib.loads(text)).packages:

@@ -115,7 +115,8 @@ class Site(Record, frozen=True):
                 _("The Python of {path} does not answer: {reason}.", path=target, reason=reason),
                 hint=_("Choose another environment, or a new one.", option="--target"),
             )
-        line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]
+        lines = answer.text.strip().splitlines() or [""]  # a program that is no Python may print nothing
+        line = lines[0 if answer.text.startswith("{") else -1]
         return replace(from_json(line, cls, str(python)), stamp=stamp)
 
     def ask_again(self, host: Host) -> Site:
@@ -202,7 +203,10 @@ class Site(Record, frozen=True):
         return files
 
     def version_with_most_files(self, name: str) -> str:
-        """Return the version, of several of a package over one another, of whose files the largest share exists."""
+        """Return which of the versions of a package installed over one another has the largest share of its files.
+
+        Of equal ones it is the newest. `name` is canonical, and installed.
+        """
         several = [distribution for distribution in self.own if distribution.canonical_name == name]
         return max(several, key=lambda one: (one.share_in_place(), parse_version(one.version) or Version("0"))).version
 
@@ -313,7 +317,7 @@ def is_environment(target: Path) -> bool:
 
 
 def read_timestamps(python: Path) -> tuple[int, ...]:
-    """Return the modification times (ns) of a Python and its folders of packages; () if there are none."""
+    """Return the modification times (ns) of a Python and its folders of packages; () without any, or if unreadable."""
     folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
     with suppress(OSError):
         return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()

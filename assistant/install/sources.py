@@ -91,7 +91,8 @@ class Sources:
     def settings(self) -> PipSettings:
         """The settings of the user's pip, with the folders of wheels from the options added; pip is run only once.
 
-        It is the pip of the base Python, else the one on PATH. They are empty if no pip answers.
+        It is the pip of the base Python, else the one on PATH. They are empty if no pip answers. Raises `BadInput` as
+        `ask_pip` does.
         """
         with self._asking_lock:
             if self._settings is None:

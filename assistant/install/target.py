@@ -24,13 +24,18 @@ LONG_PATHS = r"HKLM\SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
 def resolve_target(text: str, host: Host) -> Path:
-    """Return the path that a target means: the folder of an environment, or its Python; no program is run.
+    """Return the path that a target stands for: the folder of an environment, or its Python; no program is run.
 
-    A target is "kernel" (this Python), or the path of an environment, of its Python, or of the project of uv or pixi
-    that manages it. Raises `BadInput` for a path that no environment can have.
+    A target is "kernel" (the Python of `host`), or the path of an environment, of its Python, or of the project of uv
+    or pixi that manages it. Raises `BadInput` for a path that no environment can have, and for an unknown Python.
     """
-    own_python = Path(str(host.facts("platform").get("executable", "")))
-    target = own_python if text == KERNEL_TARGET else full_path(text)
+    own_python = str(host.facts("platform").get("executable") or "")
+    if text == KERNEL_TARGET and not own_python:
+        raise BadInput(
+            _("{path} is not an environment.", path=text),
+            hint=_("Give the folder of a virtual environment, or its Python."),
+        )
+    target = Path(own_python) if text == KERNEL_TARGET else full_path(text)
     check_path(target)
     return project_environment(target)
 
@@ -183,7 +188,8 @@ def _nearest_existing(target: Path) -> Path:
 def check_lengths(host: Host, folder: Path, target: Path) -> None:
     """Raise `BadInput` if a path in `folder` is too long for Windows, there or after a rename to `target`.
 
-    Nothing is checked if long paths are allowed. A folder's path must leave room for a name of 12 characters (8.3).
+    Nothing is checked on other systems, and if long paths are allowed. A folder's path must leave room for a name of 12
+    characters (8.3).
     """
     values = host.facts("registry", LONG_PATHS).get("values")
     if not isinstance(values, dict) or values.get("LongPathsEnabled") == 1:

@@ -109,9 +109,9 @@ class Uv:
         return quiet.call([*self.install_command(python, lock, exactly=True), "--offline"], []) == 0
 
     def install(
-        self, python: Path, lock: Path, total: int, *, exactly: bool = False, again: Iterable[str] = ()
+        self, python: Path, lock: Path, total: int, *, exactly: bool = False, reinstall: Iterable[str] = ()
     ) -> None:
-        """Install what a lock file lists, checking hashes; packages in `again` even if they are there already.
+        """Install what a lock file lists, checking hashes; packages in `reinstall` even if they are there already.
 
         With `exactly` all else is removed. Sends progress for each of the `total` packages; raises `WorkFailed` if it
         fails.
@@ -125,7 +125,7 @@ class Uv:
                 text = _("Installed {package}", package=match["name"])
                 self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
-        options = [word for name in again for word in ("--reinstall-package", name)]
+        options = [word for name in reinstall for word in ("--reinstall-package", name)]
         self._run_or_raise([*self.install_command(python, lock, exactly=exactly), *options], report_installed)
 
     def remove(self, python: Path, names: Iterable[str]) -> None:
@@ -158,7 +158,7 @@ class Uv:
         raise WorkFailed(message, hint=hint)
 
     def call(self, argv: Sequence[str], output: list[str], on_line: Callable[[str], None] | None = None) -> int:
-        """Run a command and return its exit status.
+        """Run a command and return its exit status; raise `Cancelled`, or `WorkFailed` if it cannot be started.
 
         Its lines are logged, added to `output` and given to `on_line`, all without secrets.
         """

@@ -152,7 +152,7 @@ def read_amd_smi(text: str) -> tuple[Device, ...] | None:
     It is a list or, since ROCm 7, an object that holds one. A GPU with a PCI id gets no name: the catalogue has it.
     """
     devices = []
-    for values in (values for values in _objects(text) if _part(values, "asic")):
+    for values in (values for values in _json_objects(text) if _part(values, "asic")):
         asic, size = _part(values, "asic"), _part(values, "vram").get("size")
         target, device = str(asic.get("target_graphics_version")).lower(), _hex(asic.get("device_id"))
         # In MB of 2**20 bytes: a number, or since ROCm 6.1 an object with value and unit.
@@ -178,10 +178,10 @@ def read_amd_smi(text: str) -> tuple[Device, ...] | None:
 def read_xpu_smi(text: str) -> tuple[Device, ...] | None:
     """Return the GPUs in the output of `xpu-smi discovery -j`, with or without `-d N`; None without any.
 
-    Only with `-d N` is the memory reported.
+    Only with `-d N` is the memory reported. A GPU with a PCI id gets no name: the catalogue has it.
     """
     devices = []
-    for values in (values for values in _objects(text) if "pci_bdf_address" in values):
+    for values in (values for values in _json_objects(text) if "pci_bdf_address" in values):
         device, size = _hex(values.get("pci_device_id")), _number(values.get("memory_physical_size_byte"))
         gpu = Gpu(
             vendor=Vendor.INTEL,
@@ -195,8 +195,8 @@ def read_xpu_smi(text: str) -> tuple[Device, ...] | None:
     return tuple(devices) or None
 
 
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the objects, down to the sixth level, of JSON that ends a text; none for any other text.
+def _json_objects(text: str) -> Iterator[dict[str, object]]:
+    """Yield the objects, the outermost first and down to the sixth level, of JSON that ends a text; none without.
 
     The JSON begins a line; lines of warnings before it may begin with a bracket, too.
     """

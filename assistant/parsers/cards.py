@@ -19,7 +19,7 @@ class Device(Record, frozen=True):
 class Reading(Record, frozen=True):
     """What a tool's report says of its machine: facts named as in `Machine`, and GPUs.
 
-    `absence` is its own word where it says that it is not there or sees no GPU.
+    `absence` is what it prints if the tool is missing or sees no GPU; else "".
     """
 
     facts: dict[str, object] = {}

@@ -191,7 +191,7 @@ def _read_packages(text: str) -> dict[str, str]:
 def _find_installed_torch(text: str, named: str | None) -> str | None:
     """Return the installed torch: the one installed last, else last changed to, else stated first; None without any.
 
-    Stated ones are builds, conda's and `named`, another that the text mentions, but for removed ones. Of the same
+    Stated are builds, conda's packages and `named`, a version found otherwise, without removed ones. Of the same
     version, one with a build's tag is preferred.
     """
     installed = [match[1] for match in _INSTALLED.finditer(text)]
@@ -208,7 +208,10 @@ def _find_installed_torch(text: str, named: str | None) -> str | None:
 
 
 def find_replaced_torch(text: str) -> tuple[str, str] | None:
-    """Return the GPU build of PyTorch that was removed, and its replacement; None for two of CUDA or with one tag."""
+    """Return the GPU build of PyTorch that was removed, and its replacement; None without both, or if both are CUDA's.
+
+    Also None if both have the same tag, such as "+xpu".
+    """
     changed = list(_CHANGED.finditer(text))
     removed = [*_REMOVED.finditer(text), *changed]
     before = next((match[1] for match in removed if re.search(r"\+(?:cu|rocm|xpu)", match[1])), None)
@@ -275,7 +278,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 def _find_present(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Yield a pattern's matches, without those that the words before them mark as wished for or somebody else's.
 
-    At most `_MOST` matches are looked at.
+    At most 200 matches are looked at.
     """
     for count, found in enumerate(pattern.finditer(text)):
         if count == _MOST:

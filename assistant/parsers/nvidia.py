@@ -143,7 +143,8 @@ _MOST = 64  # GPUs of one machine
 def read_smi_list(text: str) -> Reading | None:
     """Return the GPUs, and the driver if listed, in what `nvidia-smi -L` or `--query-gpu=… --format=csv` prints.
 
-    Returns None for a text without any. A CSV line counts if one cell is a name and all others have known forms.
+    Returns None for a text without any. A CSV line counts if one cell is a name, and there are others, all of known
+    forms. At most 64 lines of each kind are read.
     """
     devices = [_device("", name, None) for name in _LISTED.findall(text)[:_MOST]]
     lines = re.findall(r"^[^\n]{0,300}(?:NVIDIA|Tesla|Quadro|GeForce) [^\n]{0,300}$", text, re.MULTILINE)
@@ -206,7 +207,7 @@ _NOT_THERE = re.compile(
 
 
 def read_smi_trouble(text: str) -> Reading | None:
-    """Return as absence the line that says that nvidia-smi is missing or sees no device, else its error as a fact.
+    """Return as `absence` the line that says that nvidia-smi is missing or sees no device, else its error as a fact.
 
     Returns None for a text with neither.
     """

@@ -152,7 +152,7 @@ class Lines:
         self._left = 0
 
     def __call__(self, line: str) -> str:
-        """Redact the next line."""
+        """Return the next line redacted; "SECRET" for one inside a private key."""
         if self._left:
             self._left = 0 if "-----END" in line else self._left - 1
             return SECRET
@@ -179,5 +179,5 @@ def without_credentials(address: str) -> str:
 
 
 def shorten_home(path: str) -> str:
-    """Shorten a home folder to `~`."""
+    """Return a text with `~` in place of each home folder, whoever's it is."""
     return _HOME.sub("~", path)

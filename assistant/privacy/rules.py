@@ -25,7 +25,7 @@ class Rule(NamedTuple):
     usable: bool = True
 
     def apply(self, text: str, lower: str) -> str:
-        """Replace it in a text; `lower` is the text in lower case."""
+        """Return a text with it replaced; `lower` is the text in lower case."""
         return _compiled(self.pattern).sub(self.instead, text) if any(word in lower for word in self.needs) else text
 
 
@@ -93,7 +93,7 @@ _CONTEXT = 40
 
 
 def _replace_private_address(found: re.Match[str]) -> str:
-    """Replace an address of a private range, after a word for addresses, or with a port; leave versions alone."""
+    """Return "0.0.0.0" for what is private, has a port or follows a word for addresses; else the text unchanged."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()].rpartition("\n")[2]
     port = re.match(r":\d{2,5}\b", found.string[found.end() : found.end() + 7])
     address = "ersion" not in before and (_PRIVATE.match(found[0]) or _compiled(_BEFORE).search(before) or port)

@@ -104,7 +104,7 @@ class Fallbacks:
         return sorted(self._rows.values(), key=lambda row: (-row.copying - row.computing, -row.calls))
 
     def remove(self) -> None:
-        """Take installed kernels out of the dispatcher."""
+        """Take the kernels that `install` added out of the dispatcher; raise `AttributeError` for a block's result."""
         _KEPT.discard(self.library)
         self.library._destroy()
         self.installed.clear()
@@ -249,7 +249,7 @@ class _Trip:
 
 
 def _generator(original: torch.Generator) -> torch.Generator:
-    """Return the CPU's generator for one of a device: the same at every call, which so goes on, seeded alike."""
+    """Return a CPU generator in place of a device's, seeded like it; the same one at every call, so that it goes on."""
     twin = (id(original), original.initial_seed())
     if twin not in _GENERATORS:
         _GENERATORS[twin] = torch.Generator().manual_seed(twin[1])
@@ -318,7 +318,7 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
         self._end = contextlib.ExitStack()
 
     def __enter__(self) -> Fallbacks:
-        """Begin to catch, count and listen."""
+        """Begin to catch and count, and return where it is counted; until the end torch repeats its warnings."""
         self._begun = time.perf_counter()
         self._end.enter_context(warnings.catch_warnings())
         self._end.callback(torch.set_warn_always, torch.is_warn_always_enabled())
@@ -329,14 +329,14 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
         return self.seen
 
     def __exit__(self, *error: object) -> None:
-        """Stop and take the time."""
+        """Stop, restore the handling of warnings, and add the time to `elapsed`."""
         super().__exit__(*error)
         self._end.close()
         self.seen.look(self.kind)
         self.seen.elapsed = (self.seen.elapsed or 0.0) + time.perf_counter() - self._begun
 
     def __torch_dispatch__(self, func: Operator, types: Value, args: Args = (), kwargs: Value = None) -> Value:
-        """Run each operator as torch would; where the device lacks it, on the CPU."""
+        """Run an operator as torch would or, if the device lacks it, on the CPU; return its result."""
         self._operators += 1
         if self._operators % LOOK_EVERY == 0:
             self.seen.look(self.kind)
@@ -381,12 +381,15 @@ def cpu_fallback(device: str = "mps", *, also: tuple[type[Exception], ...] = ())
 
 
 def explain_fallbacks(device: str = "directml") -> CpuFallback:
-    """Open a block that changes nothing and counts what the backend itself moves to the CPU."""
+    """Return a block that changes nothing and counts what the backend itself moves to the CPU, as `cpu_fallback`."""
     return CpuFallback(device, emulate=False)
 
 
 def missing_operators(device: str = "mps") -> list[str]:
-    """Return the sorted names of the operators that a CPU has and a device lacks in this build of torch."""
+    """Return the sorted names of the operators that a CPU has and a device lacks in this build of torch.
+
+    Raises `KeyError` for a device without a dispatch key in `KEYS`, such as "cpu".
+    """
     has, key = torch._C._dispatch_has_kernel_for_dispatch_key, KEYS[DEVICES.get(device, device)]
     names = (name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::"))
     return sorted(
@@ -400,7 +403,7 @@ def install(device: str = "mps", operators: Iterable[str] | None = None) -> Fall
     """Give the device a CPU kernel for each operator in `operators`, or for all that it lacks.
 
     Views and names that torch does not know are left out. The result counts calls, and its `remove` takes the kernels
-    back. Names are the dispatcher's: "aten::lgamma.out".
+    back. Names are the dispatcher's: "aten::lgamma.out". Raises `KeyError` as `missing_operators` does.
     """
     kind, seen = DEVICES.get(device, device), Fallbacks(device, library=torch.library.Library("aten", "IMPL"))
     for name in missing_operators(device) if operators is None else operators:

@@ -341,7 +341,7 @@ def mending_change(site: Site, findings: Iterable[Finding], machine: Machine) ->
     for line in (line for change in ways for line in change.requires):
         requires.setdefault(name_of(line), line)  # of two ways that name a package the first counts
     removes = dict.fromkeys(name for change in ways for name in change.removes if name not in requires)
-    again = dict.fromkeys(name for change in ways for name in change.again if name not in removes)
+    again = dict.fromkeys(name for change in ways for name in change.reinstalls if name not in removes)
     index_url = next((change.index_url for change in ways if change.index_url), None)
     return ChangeRequest(tuple(requires.values()), tuple(removes), tuple(again), index_url)
 
@@ -357,13 +357,14 @@ def _keep_one_runtime(site: Site, finding: Finding, machine: Machine) -> ChangeR
     stays = next((name for name in flavours if name in planned), None)
     stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
     plugins = tuple(sorted(planned & {*runtime_plugins()})) if stays in planned else ()
-    return ChangeRequest(removes=tuple(name for name in flavours if name != stays), again=(stays,), requires=plugins)
+    others = tuple(name for name in flavours if name != stays)
+    return ChangeRequest(requires=plugins, removes=others, reinstalls=(stays,))
 
 
 def _reinstall_version(site: Site, finding: Finding, _machine: Machine) -> ChangeRequest:
     """Return the change that reinstalls the version of which most files exist; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
-    return ChangeRequest(requires=(f"{name}=={site.version_with_most_files(name)}",), again=(name,))
+    return ChangeRequest(requires=(f"{name}=={site.version_with_most_files(name)}",), reinstalls=(name,))
 
 
 def _use_torch_index(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:

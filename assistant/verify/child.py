@@ -183,7 +183,7 @@ class Target:
     def measure_speed(
         self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0
     ) -> Result:
-        """Measure the rate of a work, in `unit`, on the device and, unless that is the CPU, on this machine's CPU.
+        """Measure the rate of a workload, in `unit`, on the device and, unless that is the CPU, on this machine's CPU.
 
         `make` returns the work for a target. One run does `amount`, as in TFLOP for TFLOP/s; if `make` gives the CPU
         less to do, that does `cpu_amount`. Return the rates as "speed", with the status "passed", or "slow" if the CPU
@@ -348,7 +348,7 @@ def write_line(**line: object) -> None:
 
 
 def write_result(key: str, result: Result) -> None:
-    """Write a check's result, with its sentence beside the fields of the parent's record."""
+    """Write a check's result and, taken out of `result`, the key and values of its sentence beside it."""
     explanation = {name: result.pop(name) for name in ("reason", "values") if name in result}
     write_line(check={"key": key, **result}, **explanation)
 

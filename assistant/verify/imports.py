@@ -213,7 +213,7 @@ def import_modules(target: Target, package: Any, name: str) -> Result:  # noqa: 
 
 
 def import_after_torch(module: str) -> None:
-    """Import a module; if that fails, import torch, whose libraries it may need, and try once more; or raise."""
+    """Import a module; if that fails, import torch, whose libraries it may need, and try again, which may raise."""
     try:
         importlib.import_module(module)
     except (ImportError, OSError):

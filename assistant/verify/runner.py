@@ -311,7 +311,7 @@ class Child(CancelToken):
         return True
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool) -> None:
-        """Give the first check without a result a status and a detail, to which stray lines are added.
+        """Give the first check without a result a status and a detail, to which the libraries' last lines are added.
 
         Unless `go_on`, skip those after it.
         """

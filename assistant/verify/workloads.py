@@ -176,7 +176,7 @@ def workload_lora(target: Target) -> Result:
 
 
 def run_lora(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Train the low-rank matrices of a copy of the model for eight steps on one fixed batch; return the losses."""
+    """Train a copy's low-rank matrices for eight steps on one fixed batch; return the losses as one tensor."""
     model = copy.deepcopy(model)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-2)

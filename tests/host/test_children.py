@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from assistant.host.live import LiveHost
-from assistant.host.process import stream
+from assistant.host.lock import Lock
+from assistant.host.process import is_running, stream
 
 pytestmark = pytest.mark.process
 
@@ -44,6 +45,39 @@ def test_pip_reads_its_own_file():
     lines: list[str] = []
     stream([sys.executable, "-c", code], lines.append)
     assert lines == [f"{sys.flags.utf8_mode} {os.environ.get('PYTHONUTF8')}"]
+
+
+def test_a_child_that_prints_before_it_reads_gets_its_input():
+    """Neither waits for the other, though both texts are longer than a pipe holds."""
+    text = "line\n" * 200_000
+    code = "import sys; print('\\n'.join(map(str, range(50_000)))); print(len(sys.stdin.read()))"
+    lines: list[str] = []
+    assert stream([sys.executable, "-c", code], lines.append, stdin=text, limit=60) == 0
+    assert len(lines) == 50_001
+    assert lines[-1] == str(len(text))
+
+
+def test_a_child_that_reads_nothing_keeps_to_its_time():
+    """Its input waits in a full pipe meanwhile."""
+    with pytest.raises(TimeoutError):
+        stream([sys.executable, "-c", "import time; time.sleep(600)"], print, stdin="line\n" * 200_000, limit=1)
+
+
+def test_a_child_that_cannot_be_recorded_ends(monkeypatch, tmp_path):
+    """What fails between its start and the first line leaves no program behind."""
+    started: list[int] = []
+
+    def refuse(pid: int) -> None:
+        started.append(pid)
+        raise MemoryError
+
+    lock = Lock(tmp_path / "lock")
+    assert lock.take() is None
+    monkeypatch.setattr(lock, "add_child", refuse)
+    with pytest.raises(MemoryError):
+        stream([sys.executable, "-c", "import time; time.sleep(600)"], print, lock=lock)
+    lock.release()
+    assert not is_running(started[0])
 
 
 def test_what_the_user_sees_keeps_the_users_encoding():

@@ -445,6 +445,9 @@ def test_offline_without_the_files_says_so(bench: Bench, monkeypatch: pytest.Mon
     """Nothing is asked of the network when the user said so."""
     resolution, online = bench.resolution(), bench.uv()
     offline = dataclasses.replace(online, environment={**online.environment, "UV_OFFLINE": "1"})
+    bench.index.requests.clear()
+    assert resolve(bench.plan, offline).versions == resolution.versions  # from uv's cache; sizes are no reason to ask
+    assert bench.index.requests == []
     bench.uv = lambda: offline
     for large in (0, downloads.LARGE + 10**6):  # the assistant's to fetch, and uv's
         monkeypatch.setattr(downloads, "LARGE", large)

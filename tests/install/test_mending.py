@@ -151,7 +151,7 @@ def test_of_two_that_share_files_one_stays_whole(patient: Patient) -> None:
     for wheel, module in ((first, "capi.py"), (second, "capi.py"), (second, "cuda.py")):
         with_module(wheel, f"onnxruntime/{module}", f"of = {wheel.name!r}\n")
     patient.install(first, second)
-    patient.change(ChangeRequest(removes=("onnxruntime-gpu",), again=("onnxruntime",)))
+    patient.change(ChangeRequest(removes=("onnxruntime-gpu",), reinstalls=("onnxruntime",)))
     assert patient.versions == {"onnxruntime": "1.20"}
     assert complete(patient.target) == []
     site = next(patient.target.glob("lib/*/site-packages"))
@@ -172,7 +172,7 @@ def test_a_second_version_of_one_package_goes(patient: Patient) -> None:
     found = Site.ask(patient.target, HOST)
     assert sorted(one.version for one in found.own) == ["2.13.0", "2.4.1"]
     assert list(patient.problems) == ["package-installed-twice"]
-    patient.change(ChangeRequest(requires=("torch==2.13.0",), again=("torch",)))
+    patient.change(ChangeRequest(requires=("torch==2.13.0",), reinstalls=("torch",)))
     assert [one.version for one in Site.ask(patient.target, HOST).own] == ["2.13.0"]
     assert patient.problems == {}
     assert not info.exists()

@@ -1,17 +1,24 @@
-"""Folders that do not suit an environment on Windows are named with the reason and the way out."""
+"""Targets that do not suit an environment, and disks that fail, are named with the reason and the way out."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from assistant.host.base import Answer, Host
+from assistant.host.download import Fetch, download
 from assistant.host.files import shared_environments_folder, user_data
-from assistant.install.target import LONG_PATHS, check_lengths, check_target, onedrive_findings
-from assistant.model.errors import BadInput
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
+from assistant.install.environments import build_beside
+from assistant.install.site import Site
+from assistant.install.target import LONG_PATHS, check_lengths, check_target, onedrive_findings, resolve_target
+from assistant.model.errors import BadInput, WorkFailed
 
 DEEP = "Lib/site-packages/torch/include/" + "x" * 100 + "/y.h"
 
@@ -94,3 +101,30 @@ def test_onedrive_is_told(tmp_path, monkeypatch):
     (finding,) = onedrive_findings(tmp_path / "OneDrive" / "project" / ".venv")
     assert finding.key == "target-in-onedrive"
     assert onedrive_findings(tmp_path / "project" / ".venv") == ()
+
+
+def test_a_python_that_does_not_know_its_own_path_is_no_target():
+    """A program that embeds Python may leave `sys.executable` empty; the current folder is not meant then."""
+    with pytest.raises(BadInput, match="kernel is not an environment"):
+        resolve_target("kernel", Windows(None))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script is a program by its first line elsewhere only")
+@pytest.mark.process
+def test_a_program_that_is_no_python_is_refused(tmp_path):
+    """It may end well and print nothing at all."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    with pytest.raises(BadInput):
+        Site.ask(program, LiveHost())
+
+
+def test_a_disk_that_fails_is_no_fault_of_the_assistant(tmp_path):
+    """The error names the system's reason, and what was begun is gone; so it is where a download has no folder."""
+    with pytest.raises(WorkFailed, match="cannot be written to the disk"), build_beside(tmp_path / "env"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkFailed, match="cannot be written"):
+        download([Fetch("file:///wheel", str(tmp_path / "file" / "wheel"))], lambda _file, _have: None, CancelToken())

@@ -199,7 +199,7 @@ def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environ
         (["install new[cuda]"], ChangeRequest(requires=("new[cuda]",))),
         (["install --upgrade six[x] new numpy<2"], ChangeRequest(requires=("six[x]>1.0", "new", "numpy<2"))),
         (["uninstall six gone"], ChangeRequest(removes=("six", "gone"))),
-        (["uninstall six gone", "install six"], ChangeRequest(requires=("six",), removes=("gone",), again=("six",))),
+        (["uninstall six gone", "install six"], ChangeRequest(("six",), removes=("gone",), reinstalls=("six",))),
         (["install --reinstall six"], None),
         (["install --no-cache six"], None),
         (["install --find-links wheels six"], None),
