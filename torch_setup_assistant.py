@@ -5,6 +5,7 @@ Imported before `assistant`, as the scripts and the first cell of every notebook
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib.util import find_spec
 from typing import Any
@@ -20,9 +21,11 @@ class Hidden(ImportError):
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; while it is imported, Ctrl-C ends the program without a traceback."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
     from assistant.cli import main as run  # noqa: PLC0415 - only now is it known to be ours
 
+    signal.signal(signal.SIGINT, handler)
     run()
 
 

@@ -92,7 +92,13 @@ def read_lines(name: str) -> Iterator[str]:
 
 
 def write_file(name: str, text: str) -> None:
-    """Write a text, without hidden characters, to the file that an option names; raise `WorkFailed` if that fails."""
+    """Write a text, without hidden characters, to the file that an option names.
+
+    Raises `BadInput` for a link to another file, which a stranger's folder may hold, and `WorkFailed` if writing fails.
+    """
+    if Path(name).is_symlink() and Path(name).is_file():
+        what = _("{file} is a link to {other}, which would be overwritten.", file=name, other=Path(name).resolve())
+        raise BadInput(what, hint=_("Name the file itself, or another one."))
     try:
         write_to_path(Path(name), visible(text))
     except OSError as error:

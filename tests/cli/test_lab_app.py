@@ -78,11 +78,14 @@ def test_questions_about_news_and_a_build_are_kept_away_in_this_process_only(tmp
 
 @pytest.mark.process
 def test_a_file_that_hides_the_package_is_named(tmp_path: Path) -> None:
-    """Beside the notebooks no file may bear the package's name."""
-    (tmp_path / "assistant.py").write_text("x = 1\n")
-    done = started("lab", "--folder", str(tmp_path), home=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"{tmp_path / 'assistant.py'} would hide the assistant's package of the same name")
+    """Beside the notebooks no file and no folder may bear the package's name."""
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file" / "assistant.py").write_text("x = 1\n")
+    (tmp_path / "folder" / "assistant").mkdir(parents=True)
+    for hides in (tmp_path / "file" / "assistant.py", tmp_path / "folder" / "assistant"):
+        done = started("lab", "--folder", str(hides.parent), home=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"{hides} would hide the assistant's package of the same name")
 
 
 @pytest.fixture

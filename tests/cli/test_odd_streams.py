@@ -43,6 +43,17 @@ def test_whoever_reads_only_the_beginning_sees_no_complaint(tmp_path: Path) -> N
     assert done.stderr == ""
 
 
+def test_a_report_is_not_written_through_a_link(tmp_path: Path) -> None:
+    """A stranger's folder may lead it into one's own settings; the terminal is a link, too, and is written to."""
+    (tmp_path / "mine").write_text("mine", encoding="utf-8")
+    (tmp_path / "report.md").symlink_to(tmp_path / "mine")
+    line = "echo 'No module named torch' | assistant diagnose - --replay windows11-rtx3060 --report {}"
+    done = sh(line.format(tmp_path / "report.md"), tmp_path)
+    assert (done.returncode, "is a link to" in done.stderr) == (2, True)
+    assert (tmp_path / "mine").read_text("utf-8") == "mine"
+    assert "### " in sh(line.format("/dev/stdout"), tmp_path).stdout
+
+
 def test_without_standard_input_nobody_is_asked(index: LoopbackIndex, tmp_path: Path) -> None:
     """As under cron: the command ends in its own sentence."""
     done = sh(f'assistant install --backend cpu --target "{tmp_path}/new" <&-', tmp_path, index=index.url)
