@@ -110,7 +110,7 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
         where = interpreter_of(log, facts, match.line)
         remedies = fill_in_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
         if supposed.nvidia_driver != facts.nvidia_driver:
-            remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
+            remedies = tuple(_without_driver(remedy, supposed.nvidia_driver or "") for remedy in remedies)
         found.append((_name_numpy_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
     better = _better_build(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
@@ -120,9 +120,10 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
 
 
 def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
-    """Return the machine, with a supposed NVIDIA GPU if nothing is known of GPUs and the log implies one.
+    """Return the machine completed by what the log implies of NVIDIA: an unnamed GPU, the driver's CUDA or version.
 
-    It does so by its words or by torch's build. If all known GPUs are NVIDIA's, an unknown system becomes Linux.
+    A GPU is supposed if nothing is known of GPUs, and the log's words or torch's build imply NVIDIA's. If nothing is
+    known of a driver, it is one for the installed build. If all GPUs are NVIDIA's, an unknown system becomes Linux.
     """
     told = _DRIVER_CUDA.search(log.text)
     if told and not machine.cuda_driver_api and not machine.nvidia_driver:
@@ -133,20 +134,20 @@ def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
             return machine
         machine = replace(machine, os=machine.os or "linux")
         # If no build tells, a driver for CUDA 12 is supposed: CUDA 13 could fail.
-        tags = _tags_there(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
+        tags = _installed_cuda_tags(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
         supposed = (_with_driver_of(machine, tag) for tag in tags)
         return next((one for one in supposed if plan_for(one, PlanRequest(backend=Backend.CUDA))), machine)
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
     if machine.os == "macos" or not (words or build.startswith("cu")):
         return machine
-    for tag in _tags_there(machine, log):
+    for tag in _installed_cuda_tags(machine, log):
         machine = _with_driver_of(machine, tag)
     return with_any_nvidia_gpu(machine, supposed_cuda())
 
 
-def _without_mention(remedy: Remedy, driver: str) -> Remedy:
-    """Return a remedy whose plan gives no reason by a driver that nobody named."""
+def _without_driver(remedy: Remedy, driver: str) -> Remedy:
+    """Return a remedy whose plan has no reasons and warnings that name `driver`, a version that was only supposed."""
     if remedy.plan is None:
         return remedy
     with in_language("en"):
@@ -155,10 +156,10 @@ def _without_mention(remedy: Remedy, driver: str) -> Remedy:
     return replace(remedy, plan=replace(remedy.plan, reasons=reasons, warnings=warnings))
 
 
-def _tags_there(machine: Machine, log: Log) -> tuple[str, ...]:
-    """Return the tag of the CUDA build that is there, which its driver is taken to run, if it can be told.
+def _installed_cuda_tags(machine: Machine, log: Log) -> tuple[str, ...]:
+    """Return the tag of the installed CUDA build, such as ("cu126",), which the driver should run; () if unknown.
 
-    If the build that is installed has none, the text's newest one of CUDA 12 counts: it was there.
+    If the installed torch has no tag, the newest one of CUDA 12 in the text counts.
     """
     here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
     return tuple((here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text)))[-1:])
