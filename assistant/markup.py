@@ -41,7 +41,7 @@ def joined(parts: Iterable[object]) -> Markup:
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Markup:
-    """Return an element around its content, which is escaped; without any content, "<name/>".
+    """Return an element around its content, all but `Markup` of it escaped; without any content, "<name/>".
 
     HTML takes that for a start tag: there an empty element needs "" as its content. `stroke_width=2` becomes the
     attribute stroke-width, and `class_` class; an attribute that is None is left out.

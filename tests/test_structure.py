@@ -27,7 +27,7 @@ BUDGETS = {
     "assistant_addons/agents": (500, 300),
     "assistant_addons/classroom": (1300, 600),
     "assistant/catalog": (1950, 850),
-    "assistant/cli": (2650, 1170),
+    "assistant/cli": (2660, 1170),
     "assistant/detect": (1390, 700),
     "assistant/diagnose": (4300, 2200),
     "assistant/export": (1275, 500),

@@ -229,8 +229,8 @@ def unpaired_warnings(names: Iterable[str], torch: str) -> tuple[Message, ...]:
 def version_ranges(name: str) -> tuple[VersionRange, ...]:
     """Return the ranges of a companion's versions, each with the torch that it goes with; () if it is unknown.
 
-    For torchvision and torchaudio, those of torch's releases go first; of a version that the row has, too, only the
-    row's is returned, as it says more.
+    For torchvision and torchaudio, those of torch's releases go first, but not for a version that the companion's own
+    row covers, as that says more.
     """
     row, project = find_companion(name), canonicalize_name(name)
     own = row.ranges if row else ()

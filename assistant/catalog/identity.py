@@ -224,7 +224,7 @@ _MEMORY = re.compile(r" \d+ ?gb$")
 
 
 def name_key(name: str) -> str:
-    """Return what tells a product name from others: no vendor, no trademarks, no memory size, no dashes, lower case."""
+    """Return a product name as it is looked up: without vendor, trademarks, memory size and dashes, in lower case."""
     name = _GLUED.sub(lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
     single = " ".join(name.split())  # so that no pattern has to run over spaces
     plain = " ".join(_NOISE.sub(" ", single).split())

@@ -443,7 +443,7 @@ def _steps_after(step: Step) -> tuple[Step, ...]:
 
 
 def _mark_stale(state: State, steps: Iterable[Step]) -> State:
-    """Mark those of the steps that are done or failed as stale; their results are kept until they run again."""
+    """Return the state with those of the steps stale that are done or failed; results are kept until they run again."""
     for step in steps:
         status = state.status(step)
         if status.phase in {Phase.DONE, Phase.FAILED}:
@@ -495,7 +495,7 @@ def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) 
 
 
 def _unlock_next(state: State, task: Task) -> State:
-    """Make the step after a task's ready if it is locked, and diagnosis too; after installing, verification anyway."""
+    """Return the state with the step after a task's, and diagnosis, ready if locked; after installing verify anyway."""
     if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
         state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
     for step in (*_steps_after(task.step)[:1], Step.DIAGNOSE):
@@ -512,7 +512,7 @@ def with_report(state: State, report: Report) -> State:
 
 
 def _with_plan(state: State, plan: Plan) -> State:
-    """Put `plan` in place of the plan of its backend and variant, or of the chosen one if there is none; choose it."""
+    """Return the state with `plan` chosen, in place of the plan of its backend and variant, else of the chosen one."""
     if state.planned is None or state.plan == plan:
         return state
     planning = state.planned.planning
@@ -532,7 +532,7 @@ def _with_machine_findings(state: State, found: tuple[Finding, ...]) -> State:
 
 
 def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
-    """Store the list of environments and the repair that is offered, also in the real setup of a simulation (`aside`).
+    """Return the state with the survey and the repair that is offered, the real setup of a simulation (`aside`) too.
 
     If the setup's own environment was changed, its findings are replaced and it must be verified again; if it was
     removed, all results after the plan are dropped.

@@ -102,7 +102,8 @@ def find_causes(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return the causes of what a log shows, best first, each with the index in `log.lines` of its line, or None.
 
-    Remedies hold the plan that can be installed; if none of the first cause's does, a change to a better build is one.
+    Remedies hold the plan that can be installed. If none of the first cause has one, a change to a better build is
+    added, if there is any.
     """
     facts = merged(machine, _machine_in_log(log))
     found, supposed = [], _with_implied_nvidia(facts, log)
@@ -341,7 +342,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
 def facts_in(log: Log) -> list[dict[str, object]]:
     """Return the facts of its machine that a log states: the name in the machine's JSON as `key`, the `value` as text.
 
-    `line` is the number of the first line that holds the value; it is missing where other words tell it.
+    `line` is the number of the first line that holds the value; it is left out if none holds it literally.
     """
     stated = _machine_in_log(log)
     found = [(name, str(getattr(stated, name))) for name in _STATED if getattr(stated, name) is not None]
@@ -360,7 +361,7 @@ def facts_in(log: Log) -> list[dict[str, object]]:
 def facts_line(log: Log) -> str:
     """Return in one line what a log states of its machine: GPUs, torch and its companions, Python, driver, system.
 
-    "" if it states nothing. A replaced torch is told with both versions.
+    "" if it states nothing. Of a torch that was replaced, both versions are there.
     """
     stated, replaced = _machine_in_log(log), find_replaced_torch(log.text)
     packages = {name: stated.packages[name] for name in _NAMED if name in stated.packages}

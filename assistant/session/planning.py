@@ -65,7 +65,8 @@ def load_project_reader() -> Any:  # noqa: ANN401 - the module that is described
 def plan_setup(state: State, tools: Tools) -> Planned:
     """Plan for the machine that was detected, and for the project that the request names, which is read first.
 
-    Raises `NothingFits` if there is no plan, and `BadInput` for a project that cannot be read.
+    Raises `NothingFits` if there is no plan, `BadInput` for a project that cannot be read, and `WorkFailed` if the
+    add-on that reads it is missing.
     """
     request, project = state.choices.request, None
     if request.project:
@@ -81,7 +82,8 @@ def plan_request(case: PlanInputs, tools: Tools) -> Planning:
     """Return the plans for a request (in `case`): builds that the hardware runs, with which all packages install.
 
     A resolver, which an add-on brings, is asked only if the request names more than torch's own family, or sources. If
-    the add-on is missing, the plans carry a warning. Raises `Cancelled`, and `BadInput` as the planner does.
+    the add-on is missing, the plans carry a warning, but a recipe raises `WorkFailed`. Raises `Cancelled`, and
+    `BadInput` as the planner does.
     """
     if is_recipe(case.request.bundle):
         case = case._replace(request=load_recipe_reader().with_recipe(case.request))

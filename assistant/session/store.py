@@ -75,7 +75,10 @@ class Saved(Record, frozen=True):
 
 
 class Store:
-    """Saves and loads the state; a file from another version or cut off counts as none."""
+    """Saves and reads the state in `folder`, by default the user's state folder, and writes the log there.
+
+    A file from another version, or one that was cut off, is not used.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_state()
@@ -306,7 +309,8 @@ def state_for_environment(target: Path) -> State:
 def state_for_cell(printed: str, python: str) -> State:
     """Return a state on the page of what is wrong, with what a failed cell printed and its kernel's environment.
 
-    `python` is the path of the kernel's Python; if it is no file here, as behind a gateway, there is no environment.
+    Of a long output the end is kept. `python` is the path of the kernel's Python; if it is no file here, as behind a
+    gateway, there is no environment.
     """
     path, pasted = Path(python), Pasted(text=normalize_text(printed)[-WHOLE:])
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)
