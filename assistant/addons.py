@@ -10,13 +10,10 @@ reader is a module that reads what a project needs, or the recipes.
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from assistant.i18n import _, say
+from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
 if TYPE_CHECKING:
@@ -64,35 +61,11 @@ def load_from_extra(group: str, name: str, *, extra: str) -> Any:  # noqa: ANN40
     return load(group, name)
 
 
-def deprecated_getattr(module: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module of the core that is an add-on now, whose command has the module's name.
-
-    It returns the attribute of the add-on's package, with a `DeprecationWarning` that names the new place. It raises
-    `AttributeError` if the add-on or the attribute is not there, and `WorkFailed` if the package cannot be imported.
-    """
-
-    def find(name: str) -> Any:  # noqa: ANN401 - whatever the package holds under that name
-        """Return an attribute of the add-on's package, with a warning; raise what `deprecated_getattr` says."""
-        entry = names(COMMANDS).get(module.rpartition(".")[2])
-        if entry is None or name.startswith("__"):  # Python itself asks for `__path__`
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        package = entry.module.rpartition(".")[0]
-        try:
-            found = getattr(importlib.import_module(package), name)
-        except ImportError as error:
-            raise _failure(entry, error) from error
-        text = say("{old} is now {new}; the old name works until the next release.", old=module, new=package)
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return found
-
-    return find
-
-
 def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     """Return the error for an add-on that cannot be loaded, with what to do.
 
-    For one of our own that lacks a module that is the command that adds its extra; for any other failure the reason's
-    first line, and the distribution to install anew or to remove.
+    If one of our own lacks a module, that is the command that installs its extra; else, after the first line of the
+    reason, the advice to install its distribution anew or to remove it.
     """
     from assistant.host.extras import NAME, find_extra, missing_extra_error  # noqa: PLC0415 - reads what is installed
 
@@ -100,9 +73,8 @@ def _failure(entry: EntryPoint, error: Exception) -> WorkFailed:
     if distribution == NAME and isinstance(error, ImportError):
         module = error.name or entry.module
         package, _smallest = find_extra(module) or (module.partition(".")[0], "")
-        return missing_extra_error(
-            package, entry.module.split(".")[1]
-        )  # each of our add-ons has an extra of its own name
+        extra = entry.module.split(".")[1]  # each of our add-ons has an extra of its own name
+        return missing_extra_error(package, extra)
     reason = str(error).partition("\n")[0] or type(error).__name__
     return WorkFailed(
         _("{name} cannot be loaded: {reason}.", name=entry.value, reason=reason),

@@ -71,9 +71,9 @@ Value = str | int | float | Message | tuple[str | Message, ...]
 
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
-    """Set the language of `code`, else of environment and system, and return it: "zh_CN" for any Chinese, else "en".
+    """Set this process's language to `code`, or without it to that of the environment or the system, and return it.
 
-    `folder` holds the catalogues.
+    The language is "zh_CN" for any kind of Chinese, else "en". `folder` holds the catalogues.
     """
     chosen = code or preferred_language(os.environ, locale.setlocale(locale.LC_CTYPE))
     _Current.code = "zh_CN" if chosen.lower().startswith(("zh", "chinese")) else "en"
@@ -193,9 +193,9 @@ _WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
 
 
 def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
-    """Return a text with its placeholders filled, or as it is if one cannot be filled or is wider than two digits say.
+    """Fill a text's placeholders; return it unchanged if one cannot be filled or has a width of three digits or more.
 
-    Both can happen to texts from files only.
+    Only texts that were read from files can have such placeholders.
     """
     if _WIDE.search(text):
         return text
@@ -215,7 +215,7 @@ def _with_option(text: str, option: str) -> str:
 def _placeholder_text(text: str, name: str, value: Value) -> str | int | float:
     """Return what replaces the placeholder `name` in `text`: a number as it is, or the value's text.
 
-    That loses its full stop if one follows the placeholder; a message's text, if any punctuation mark does.
+    A plain text loses its full stop before another one, and a message's text before any punctuation mark.
     """
     if isinstance(value, int | float):
         return value

@@ -24,9 +24,9 @@ class Markup(str):
 
 
 def plain(value: object) -> Markup:
-    """Return a text harmless in SVG and HTML: no tags, nothing hidden; a float is rounded to a tenth, as for pixels.
+    """Return a value as text that is harmless in SVG and HTML: no tags, nothing hidden; `Markup` is returned unchanged.
 
-    What is `Markup` already stays as it is. A message is written in the language in force.
+    A float is rounded to a tenth, as for pixels, and a message is written in the language in force.
     """
     if isinstance(value, Markup):
         return value
@@ -41,9 +41,10 @@ def joined(parts: Iterable[object]) -> Markup:
 
 
 def tag(name: str, /, *content: object, **attributes: object) -> Markup:
-    """Return an element around its content, or "<name/>" without any, which in HTML is no empty element: there give "".
+    """Return an element around its content, all but `Markup` of it escaped; without any content, "<name/>".
 
-    `stroke_width=2` is stroke-width, `class_` class; an attribute that is None is left out.
+    HTML takes that for a start tag: there an empty element needs "" as its content. `stroke_width=2` becomes the
+    attribute stroke-width, and `class_` class; an attribute that is None is left out.
     """
     given = {
         key: value if isinstance(value, float) else str(value) for key, value in attributes.items() if value is not None

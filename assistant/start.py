@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run `assistant ARGUMENTS` (`lab` without any), `test` or `lint` (with pytest's arguments) or `bench [NAME]`.
 
     Its environment is made first if need be. On POSIX this process becomes the command, so that signals and exit codes
-    are the command's own; else, and if making it fails or is interrupted, the exit code is returned.
+    are the command's own; on Windows it exits with the command's code. Only if the command could not be started, or the
+    user interrupted that, does this return, with the exit code.
     """
     configure_streams()
     kind = _kind(arguments)
@@ -257,7 +258,7 @@ _PIP_ENVIRONMENT = {"PIP_USER": "0", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSI
 
 
 def _find_pip(python: Path) -> list[str | Path]:
-    """Return a pip's command: this Python's, else one put into the environment, else one on PATH; [] for none."""
+    """Return the command of a pip: this Python's, else one put into the environment, else that on PATH; [] for none."""
     if importlib.util.find_spec("pip"):
         return [sys.executable, "-m", "pip"]
     if importlib.util.find_spec("ensurepip") and _run_logged([python, "-m", "ensurepip"], _PIP_ENVIRONMENT):

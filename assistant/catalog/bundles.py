@@ -147,11 +147,11 @@ def runtime_builds() -> dict[str, Row]:
 
 @cache
 def runtime_plugins() -> dict[str, Row]:
-    """Return the plug-ins, each with its own folder, that a program registers with an ONNX Runtime, by distribution.
+    """Return the plug-ins that a program itself registers with an ONNX Runtime, by the names of their distributions.
 
-    `runtime` are the versions that they go with, `platforms` those where they compute. A `plain` one requires the
-    distribution onnxruntime and no other build. It drives hardware of its `makers` whose name in lower case has the
-    pattern `names`, from the compute capability `capability` on.
+    `runtime` are the versions that a plug-in goes with, `platforms` those where it computes. A `plain` one requires the
+    distribution onnxruntime and no other build. It drives hardware of its `makers` whose lower-case name matches the
+    pattern `names`, with the compute capability `capability` or a higher one.
     """
     return {name_of(row.requirement): row for row in rows("onnxruntimes.plugins")}
 

@@ -68,9 +68,10 @@ class TorchWheel(NamedTuple):
 
 @lru_cache(maxsize=4096)  # a fleet asks for the same cards and builds over and over
 def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
-    """Return whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
+    """Return whether a CUDA build with machine code for `codes` (90 for 9.0), and perhaps PTX, runs on a `capability`.
 
-    PTX serves capabilities above its own. With `alone` only the capability's very own code serves. The rules: "Binary
+    Machine code serves its own major with an equal or higher minor; PTX beside the newest machine code serves all
+    capabilities above its own. With `alone`, only code for this very capability counts. The rules: "Binary
     Compatibility" and "PTX Compatibility" in https://docs.nvidia.com/cuda/cuda-c-programming-guide/
     """
     major, minor = capability[0], capability[1]

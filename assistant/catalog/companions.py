@@ -229,8 +229,8 @@ def unpaired_warnings(names: Iterable[str], torch: str) -> tuple[Message, ...]:
 def version_ranges(name: str) -> tuple[VersionRange, ...]:
     """Return the ranges of a companion's versions, each with the torch that it goes with; () if it is unknown.
 
-    For torchvision and torchaudio, those of torch's releases go first; of a version that the row has, too, only the
-    row's is returned, as it says more.
+    For torchvision and torchaudio, those of torch's releases go first, but not for a version that the companion's own
+    row covers, as that says more.
     """
     row, project = find_companion(name), canonicalize_name(name)
     own = row.ranges if row else ()
@@ -274,7 +274,7 @@ class Need(NamedTuple):
 
 
 def system_needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
-    """Return what a distribution, and those in its `through`, need of a system; () for one that is not listed.
+    """Return what a distribution, and those it is built on (`through`), need of a system; () if it is not listed.
 
     `os` is "linux", "windows" or "macos"; "" stands for all of them together, and `backend` None for all backends.
     """
@@ -283,17 +283,17 @@ def system_needs(name: str, os: str = "", backend: Backend | None = None) -> tup
 
 
 def describe_needs(
-    name: Text, system_needs: Iterable[SystemNeed], os: str = "", backend: Backend | None = None
+    name: Text, needs: Iterable[SystemNeed], os: str = "", backend: Backend | None = None
 ) -> tuple[Need, ...]:
-    """Return in words what something called `name` needs of a system, of the rows `system_needs`.
+    """Return in words those of the `needs` of something called `name` that matter on a system, for a backend.
 
-    `os` and `backend` select as in the function of that name. A row's `text` is for a name and a version (`what`), its
-    `help` by system; it matters on its systems and backends, on all if none is named.
+    `os` and `backend` are as in `system_needs`. A need without systems, or without backends, matters on all of them.
     """
+    # A row's `text` has places for a name and a version (`what`); its `help` is by system.
     by_key = {row.key: row for row in rows("needs.needs")}
     return tuple(
         Need(need.key, _(row.text, name=name, what=need.what), _(row.help[os]) if os in row.help else "", row.libraries)
-        for need in system_needs
+        for need in needs
         for row in (by_key[need.key],)
         if os in ("", *(row.systems or (os,)))
         if backend is None or not row.backends or backend.value in row.backends
@@ -301,7 +301,7 @@ def describe_needs(
 
 
 def with_underlying(name: str) -> list[Companion]:
-    """Return a companion and after it those in its `through`; [] for a name that the table does not list."""
+    """Return a companion and after it those that it is built on (`through`); [] for a name that is not listed."""
     row = find_companion(name)
     return [each for each in (row, *map(find_companion, row.through)) if each] if row else []
 

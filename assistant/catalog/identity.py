@@ -119,22 +119,22 @@ def identify_gpu(gpu: Gpu) -> GpuIdentity | None:
     return identities[0] if len(identities) == 1 else None
 
 
-def complete_cut_name(part: str, *, at_end: bool, longer: int) -> tuple[str, ...]:
-    """Return, sorted, the names of NVIDIA's cards that begin like `part`, which a table cut off, as drivers spell them.
+def complete_cut_name(part: str, *, at_end: bool, width: int) -> tuple[str, ...]:
+    """Return, sorted, the names of NVIDIA's cards, as drivers spell them, that a table may have cut off to `part`.
 
-    Only names of more than `longer` letters count, as many as the table shows: a shorter one is not cut off. `at_end`
-    says that `part` is the end of the name instead, of any length. Of the spellings of a laptop's card the drivers'
-    counts.
+    `part` is the beginning of a name of more than `width` characters, the room that the table has, or, with `at_end`,
+    the end of a name of any length. Case is ignored, and hyphens count as spaces; the names begin with "NVIDIA" if
+    `part` does. A laptop's "X with Max-Q Design" is left out if "X Laptop GPU" fits, too.
     """
     part, found = part.lower().replace("-", " "), set()
     maker = "nvidia " if part.startswith("nvidia ") and not at_end else ""
     for name in (f"{maker}{name}" for row in _rows(Vendor.NVIDIA) if not row.generic for name in row.names):
         spelt = name.lower().replace("-", " ")
-        fits = spelt.endswith(part) if at_end else spelt.startswith(part) and len(name) > longer
+        fits = spelt.endswith(part) if at_end else spelt.startswith(part) and len(name) > width
         if fits and not _LISTED.search(name):
             found.add(name)
-    laptops = {name.removesuffix(" Laptop GPU") for name in found if name.endswith(" Laptop GPU")}
-    return tuple(sorted(name for name in found if name.removesuffix(" with Max-Q Design") not in laptops))
+    laptops = (name.removesuffix(" Laptop GPU") for name in found if name.endswith(" Laptop GPU"))
+    return tuple(sorted(found.difference(f"{name} with Max-Q Design" for name in laptops)))
 
 
 # How lists of PCI ids, and no drivers, spell cards: "GeForce RTX 4060 Max-Q / Mobile", "… 3060 Lite Hash Rate".
@@ -224,7 +224,7 @@ _MEMORY = re.compile(r" \d+ ?gb$")
 
 
 def name_key(name: str) -> str:
-    """Return what tells a product name from others: no vendor, no trademarks, no memory size, no dashes, lower case."""
+    """Return a product name as it is looked up: without vendor, trademarks, memory size and dashes, in lower case."""
     name = _GLUED.sub(lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
     single = " ".join(name.split())  # so that no pattern has to run over spaces
     plain = " ".join(_NOISE.sub(" ", single).split())

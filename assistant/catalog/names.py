@@ -12,11 +12,11 @@ from assistant.model.machine import Vendor
 
 @cache
 def patterns(table: str) -> dict[str, re.Pattern[str]]:
-    """Return a pattern for each row of a table, by the row's name; `table` is one of the keys of `written` below.
+    """Return patterns by the names of what they find: vendors, systems, processor architectures, adapters.
 
-    `idle_names` is a single pattern. `mentions` find product names in the midst of a lower-case log, `hints` what only
-    a system's programs print (paths, wheel tags, errors), `spoken` how people name a system. Letters are ASCII's: a
-    Chinese character ends a word.
+    `table` is "vendors", "systems", "architectures", "mentions" (vendors by product names in the midst of a lower-case
+    log), "hints" (what only a system's programs print: paths, wheel tags, errors), "spoken" (how people name a system)
+    or "idle_names" (a single pattern, of that name). Letters are ASCII's: a Chinese character ends a word.
     """
     systems, makers = rows("names.systems"), rows("names.vendors")
     written = {

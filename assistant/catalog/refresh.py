@@ -205,8 +205,9 @@ def with_family(
 ) -> tuple[Table[TorchRelease], Changes]:
     """Return the table with new pairs of torchvision and torchaudio with torch, and a sentence for each.
 
-    `ask` is asked about the newest `MOST_ASKED` versions that are not paired yet. One that names one torch belongs to
-    it. A version that goes with several releases is assumed to go with the next, too, if none is known that does.
+    `ask` is asked about the newest `MOST_ASKED` versions that are not paired yet; one whose bounds are a single version
+    of torch is paired with that. A version that goes with several releases is assumed to go with the next, too, if none
+    is known that does.
     """
     rows, changes = {row.version: row for row in table.rows}, list[Message]()
     for name in FAMILY:

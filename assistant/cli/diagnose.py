@@ -183,7 +183,10 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
 
 
 def _run_for_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
-    """Run the command for a file by its suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`."""
+    """Run the command for a file by its suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`.
+
+    The first two end with their own exit codes, by raising click's `Exit`.
+    """
     kind = Path(file).suffix.lower()
     if kind == ".toml":
         from assistant.cli.apply import check  # noqa: PLC0415 - draws in the export

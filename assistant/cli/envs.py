@@ -109,22 +109,22 @@ def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: boo
         echo(say("Removed {path}.", path=removed))
 
 
-def _run_task(work: Work, asked: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
-    """Run the first task that has a path in `asked`, or list all environments; print the result.
+def _run_task(work: Work, paths: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
+    """Run the first of the tasks `paths` that has a path, or list all environments if none has; print the result.
 
-    A repair is shown and, if the user confirms it, carried out; with `yes` without a question, with `as_json` alone not
-    at all. Raises `Cancelled` if the user declines.
+    A repair that the task proposes is shown and, once the user confirms it, carried out; `yes` skips the question. With
+    `as_json` it is not shown, and carried out only with `yes`. Raises `Cancelled` if the user declines.
     """
-    visit, path = next(((visit, path) for visit, path in asked.items() if path), (run_survey, ""))
+    task, path = next(((task, path) for task, path in paths.items() if path), (run_survey, ""))
     state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
-    def run(visit: Callable[[State, Tools], Surveyed]) -> State:
-        """Return the state after a visit."""
-        with work.show_progress(takes_back=visit in {undo_last_change, carry_out_repair}):
-            found = visit(state, work.tools)
+    def run(task: Callable[[State, Tools], Surveyed]) -> State:
+        """Run a task on the state, and return the state with what it found."""
+        with work.show_progress(takes_back=task in {undo_last_change, carry_out_repair}):
+            found = task(state, work.tools)
         return state.with_environments(survey=found.survey, repair=found.repair)
 
-    state = run(visit)
+    state = run(task)
     if (repair := state.environments.repair) and (yes or not as_json):
         if not as_json:
             draw_repair(repair)

@@ -129,7 +129,11 @@ class Work:
             yield
 
     def _ask(self, question: Message) -> bool:
-        """Ask a step's question; return whether the answer is yes, False if nobody can be asked. Raises `Cancelled`."""
+        """Ask a step's question and return whether the answer is yes; Enter alone means no.
+
+        Without `asks`, with `quiet`, and if the input is no terminal, nobody is asked, and the answer is no. Raises
+        `Cancelled` if the user interrupts the question.
+        """
 
         def abort(_number: int) -> None:
             raise click.Abort

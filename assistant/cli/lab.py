@@ -46,8 +46,8 @@ def put_copies(folder: Path) -> dict[str, str]:
     """Copy the notebooks into a folder; return the name of each one's newest copy there by that of the original.
 
     These are paths below the folders, such as {"setup.ipynb": "setup-2.ipynb"}. A copy that its user has not changed is
-    renewed. One that was changed stays, and an original that is newer is copied beside it under another name. Raises
-    `WorkFailed` for a folder that cannot be written.
+    renewed. One that was changed stays, and an original that is newer is copied beside it under another name. Which
+    copies there are is noted in the user's state folder. Raises `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
     try:

@@ -120,9 +120,10 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
 def _prepare(
     target: str, folder: str, options: dict[str, Any], *, quiet: bool, asks: bool, dry_run: bool = False
 ) -> Journey:
-    """Return a journey that has detected the machine, planned, and resolved the packages; a dry run asks no question.
+    """Return a journey that has detected the machine, planned, and resolved the packages; each result is printed.
 
-    `options` are those of the command that the shared option groups add; they are removed from it.
+    A dry run asks no question, and `quiet` prints nothing. `options` are those that the shared option groups add to the
+    command; all but those of package sources are removed.
     """
     host = LiveHost()
     how = {"asks": asks and not dry_run, "all_taken": dry_run, "quiet": quiet}

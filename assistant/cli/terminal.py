@@ -70,7 +70,7 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
 
 
 def read_text(name: str, limit: int = READ_LIMIT) -> str:
-    """Return the text of a file (see `read_file`), whatever its encoding; raise `BadInput`, also if it is binary."""
+    """Return a file's text, in any encoding (see `read_file`); raise `BadInput` as that does, and if it is binary."""
     data = read_file(name, limit)
     try:
         return "".join(text_pieces(data))
@@ -80,7 +80,7 @@ def read_text(name: str, limit: int = READ_LIMIT) -> str:
 
 
 def read_lines(name: str) -> Iterator[str]:
-    """Yield the lines of a file ("-": standard input) of any size, whatever its encoding; raise `BadInput`."""
+    """Yield the lines of a file ("-": standard input) of any size, in any encoding; raise `BadInput` if that fails."""
     try:
         with nullcontext(cast("io.BufferedReader", sys.stdin.buffer)) if name == "-" else Path(name).open("rb") as file:
             yield from text_lines(file)
@@ -106,7 +106,10 @@ def write_file(name: str, text: str) -> None:
 
 
 def find_host(replay: str | None) -> Host:
-    """Return this machine's host, or that of a recording: `replay` is the name of a shipped one, else a file."""
+    """Return this machine's host, or that of a recording: `replay` is the name of a shipped one, else a file.
+
+    Raises `BadInput` if there is no such recording, or it cannot be read.
+    """
     if replay is None:
         return LiveHost()
     if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):

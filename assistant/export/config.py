@@ -96,7 +96,10 @@ def _check_names(config: Config) -> Iterator[_Checked]:
 
 
 def _check_packages(config: Config) -> Iterator[_Checked]:
-    """Yield likewise what is said of packages: versions, names, hashes, and requirements, which may hold no address."""
+    """Yield for each version, name, hash and requirement its place, the text, whether it may be there, and why not.
+
+    A requirement may hold no address.
+    """
     packages, plan = config.environment.packages, config.plan
     versions = {f"environment.packages.{name}": version for name, version in packages.items()}
     for place, text in {"plan.torch": plan.torch, **versions}.items():
@@ -116,7 +119,10 @@ def _check_packages(config: Config) -> Iterator[_Checked]:
 
 
 def _check_sources(plan: Plan) -> Iterator[_Checked]:
-    """Yield likewise a plan's variables and addresses; whether the latter are trusted is asked before their use."""
+    """Yield for each address and variable of a plan its place, the text, whether it may be there, and why it may not.
+
+    Whether the addresses are trusted is asked before their use.
+    """
     indexes = () if plan.index_url is None else (plan.index_url,)
     for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
         for url in urls:
@@ -303,14 +309,20 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
 def package_drift(
     was: Mapping[str, str], now: Mapping[str, str], hashes: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 ) -> tuple[Drift, ...]:
-    """Return the differences in packages' versions and, where both are known, in the SHA-256 of their files.
+    """Return the packages whose versions differ, then those of one version whose files differ in their SHA-256.
 
-    `hashes` are those then and now, by package. pip is left out: it is a tool that users update as they please, and no
-    part of a setup.
+    `hashes` are those then and now, by package; files are compared where both are known, by the first digits. pip is
+    left out: it is a tool that users update as they please, and no part of a setup.
     """
     versions = {name: pair for name, pair in _pair_by_name(was, now).items() if name != "pip"}
-    digests = {name: (a[:_DIGITS], b[:_DIGITS]) for name, (a, b) in _pair_by_name(*hashes).items() if a and b}
-    return (*_list_changes("package", versions), *_list_changes("file", digests))
+    moved = _list_changes("package", versions)
+    skipped = {"pip", *(drift.name for drift in moved)}
+    digests = {
+        name: (then[:_DIGITS], today[:_DIGITS])
+        for name, (then, today) in _pair_by_name(*hashes).items()
+        if then and today and name not in skipped
+    }
+    return (*moved, *_list_changes("file", digests))
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:

@@ -109,8 +109,8 @@ _SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)  # what neither sh nor cmd reads 
 def launch_files(setup: Setup) -> dict[str, str]:
     """Return, by path, a start script or settings for each known application that runs on this backend and system.
 
-    `LaunchArgs.json`, for StabilityMatrix, holds the arguments of all that have no YAML file. Raises `Unsuited` if
-    there is no such application.
+    An unknown system counts as Linux. `LaunchArgs.json`, for StabilityMatrix, holds the arguments of all that have no
+    YAML file. Raises `Unsuited` if there is no such application.
     """
     system, backend = setup.machine.os or "linux", setup.plan.backend
     rows = [

@@ -35,7 +35,7 @@ def requirements_text(setup: Setup) -> str:
 
 
 def lines(setup: Setup) -> list[str]:
-    """Return the lines of what pip and uv install and where torch comes from: all packages, or the plan's."""
+    """Return lines for pip and uv: where torch comes from, and all installed packages, or if unknown the plan's."""
     links = [f"--find-links {place}" for place in setup.plan.links if "://" in place]
     return [*find_links_lines(setup), *links, *(pins(setup) or setup.plan.requirements)]
 
@@ -46,7 +46,7 @@ def lock_text(setup: Setup) -> str:
 
 
 def pins(setup: Setup) -> list[str]:
-    """Return every package with its version, as a line, if they are known."""
+    """Return a line for each installed package with its version, but pip and uv; [] if they are not known."""
     return [f"{name}=={version}" for name, version in _packages(setup)]
 
 
@@ -128,7 +128,7 @@ def pyproject_text(setup: Setup) -> str:
 
 
 def conda_text(setup: Setup) -> str:
-    """Return an `environment.yml` for conda and mamba: Python from conda-forge, the packages by pip, as installed."""
+    """Return an `environment.yml` for conda: Python from conda-forge, packages by pip as installed, the variables."""
     name = f"torch-{setup.plan.variant}".replace("/", "-")
     package = "python-freethreading" if setup.plan.python.endswith("t") else "python"
     python = f"{package}={_minor(setup)}"

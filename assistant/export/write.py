@@ -115,9 +115,10 @@ def export(
 ) -> tuple[Path, ...]:
     """Write the files of the chosen formats into `folder`, all or none, and return their paths.
 
-    Without `formats` they are those of `purpose` that suit the setup. `known` is what only this machine knows. Raises
-    `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed` if files of somebody else are
-    in the way (unless `overwrite`, which gets their paths, agrees) or the folder cannot be written.
+    Without `formats` they are those of `purpose` that suit the setup. `known` are private names of this machine and its
+    user, which are taken out. Raises `BadInput` for an unknown format or one that this setup cannot have, and
+    `WorkFailed` if files of somebody else are in the way (unless `overwrite`, which gets their paths, agrees) or the
+    folder cannot be written.
     """
     return write_all(folder, texts(clean(setup, known), formats, purpose), overwrite)
 

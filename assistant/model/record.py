@@ -33,11 +33,9 @@ _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
-    """Return the decoder of a type, made once, under a lock; every record is decoded by one.
-
-    msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
-    into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
-    """
+    """Return the shared decoder of a type, made on its first use, under a lock; decode records with nothing else."""
+    # msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
+    # into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
     with _first_use:
         if kind not in _decoders:
             _decoders[kind] = msgspec.json.Decoder(kind)
@@ -49,7 +47,7 @@ def from_json(text: str | bytes, kind: type[R], what: str) -> R:
     try:
         return decoder(kind).decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _refusal(what, error) from error
+        raise _decode_failure(what, error) from error
 
 
 def from_plain(value: object, kind: type[R], what: str, *, strict: bool = True) -> R:
@@ -61,7 +59,7 @@ def from_plain(value: object, kind: type[R], what: str, *, strict: bool = True) 
     try:
         return msgspec.convert(value, type=kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise _refusal(what, error) from error
+        raise _decode_failure(what, error) from error
 
 
 def to_json(value: object, *, indent: int = 0) -> str:
@@ -126,8 +124,8 @@ _REASONS: dict[str, Message] = {
 }
 
 
-def _refusal(what: str, error: Exception) -> BadInput:
-    """Return the error for a file or text, called `what`, that could not be decoded."""
+def _decode_failure(what: str, error: Exception) -> BadInput:
+    """Return the error to raise for `what`, a file or text that could not be decoded for the reason `error`."""
     if str(error).endswith("`$.schema`"):
         return BadInput(
             _("{what} was written for another version of the assistant.", what=what),

@@ -80,7 +80,7 @@ def index_fault(text: str) -> Text:
 
 
 def foreign_index_fault(text: str) -> Text:
-    """Return why an index's address from an untrusted file is refused: user name, `..`, network share; "" if not."""
+    """Return why an index's address in a stranger's file is refused, as for a user name or `..`; "" if it is not."""
     # Windows takes file:////server/share for \\server\share, and each of / . \ may be spelt %2f %2e %5c.
     outside = "/.." in text or text.startswith("file:////") or re.search("(?i)%(2e|2f|5c)", text)
     plain = _FOREIGN.fullmatch(text) and not outside

@@ -76,24 +76,24 @@ def _complete_name(shown: str, vram_gb: float | None) -> tuple[str | None, str |
     """Return the whole name for one that a table cut off at either end, `NVIDIA GeForce RTX 4060 ...`, and None.
 
     A name that was not cut off, or a beginning that no name completes, stays as it is. If several complete it, those
-    whose memory differs are left out, and what the others share is returned, unless that is another card's name. If
-    the name stays unknown it is None, and the second value is the compute capability that all share; else None.
+    whose memory differs are left out, and what the others share is returned, or None if that is another card's name or
+    no more than was shown; the second value then is the compute capability that all of them have, None if they differ.
     """
     part, at_end = _CUT.sub("", shown).strip(), bool(_CUT.match(shown))
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
         return part or None, None
     names = []
-    for name in complete_cut_name(part, at_end=at_end, longer=len(shown)):
+    for name in complete_cut_name(part, at_end=at_end, width=len(shown)):
         stated = re.search(r"\b(\d{1,3}) ?GB\b", name)
         if stated is None or not vram_gb or _LEAST_SHOWN * int(stated[1]) <= vram_gb <= int(stated[1]):
             names.append(name if at_end else part + name[len(part) :])
     if len(names) < 2:  # noqa: PLR2004 - one is sure
         return names[0] if names else None if at_end else shown, None
-    shared = "" if at_end else commonprefix(names).rpartition(" ")[0]
-    if len(shared) > len(part) and not identify_name(Vendor.NVIDIA, shared):
-        return shared, None
     capabilities = {found.compute_capability for name in names if (found := identify_name(Vendor.NVIDIA, name))}
-    return None, capabilities.pop() if len(capabilities) == 1 else None
+    capability = capabilities.pop() if len(capabilities) == 1 else None
+    shared = "" if at_end else commonprefix(names).rpartition(" ")[0]
+    is_new = len(shared) > len(part) and not identify_name(Vendor.NVIDIA, shared)
+    return shared if is_new else None, capability
 
 
 def _search_first(pattern: str, text: str) -> str | None:

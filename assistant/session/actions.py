@@ -132,9 +132,10 @@ class Begin(Action, frozen=True):
     task: Task
 
     def after(self, state: State) -> State:
-        """Mark the task as running and show its page; change nothing if it is blocked.
+        """Return the state with the task running and its page shown; unchanged if the task is blocked.
 
-        The log is emptied, except for diagnoses, additions, add-ons, and tasks about environments but repair and undo.
+        The log is emptied, but not for diagnosing, adding packages, add-ons and, except repair and undo, tasks about
+        environments.
         """
         task = self.task
         if blockers(state, task):
@@ -154,9 +155,10 @@ class Reported(Action, frozen=True):
     events: tuple[Event, ...]
 
     def after(self, state: State) -> State:
-        """Add lines of the log (the last `LOG_LINES` stay) and findings; set the progress and an add-on's record.
+        """Return the state with what the events bring: lines of the log, findings, the progress, an add-on's record.
 
-        Findings of tasks about environments are left out, and so are their lines, except a repair's and an undoing's.
+        The log keeps its last `LOG_LINES` lines. Findings of tasks about environments are left out, and so are their
+        lines, except those of a repair and an undo.
         """
         task, new = state.running, state
         of_others = task is not None and task.is_about_environments
@@ -206,7 +208,10 @@ class Finished(Action, frozen=True):
     detected: tuple[Finding, ...] | None = None
 
     def after(self, state: State) -> State:
-        """Store the result, drop what depended on an earlier one, unlock the next step; if the task is running."""
+        """Return the state with the result and the next step unlocked; unchanged if the task is not the running one.
+
+        What depended on an earlier result is dropped, or its step turns stale.
+        """
         task = self.task
         if state.running is not task:
             return state
@@ -241,7 +246,10 @@ class Failed(Action, frozen=True):
     unreachable: str = ""
 
     def after(self, state: State) -> State:
-        """Mark the running task as failed, or `step` if none runs; earlier results stay, except a prepared addition."""
+        """Return the state with the running task, or `step` if none runs, failed with this message and hint.
+
+        Earlier results stay, but if adding packages failed, what was prepared and reported for that is dropped.
+        """
         status = StepStatus(
             phase=Phase.FAILED,
             message=self.message,
@@ -258,7 +266,7 @@ class Abandoned(Action, frozen=True):
     """A task that only reads was given up, because an answer that it rests on has changed."""
 
     def after(self, state: State) -> State:
-        """End the running task; its step is ready again, or, for one about environments, their status locked."""
+        """Return the state without a running task; its step is ready again, or the status of environments locked."""
         if state.running is None:
             return state
         phase = Phase.LOCKED if state.running.is_about_environments else Phase.READY
@@ -303,7 +311,10 @@ class Edited(Action, frozen=True):
 
 
 class Choose(Choice, frozen=True):
-    """Choose something for a step, in the field that `Choices` has for it; what is None stays as it is."""
+    """Choose something for a step, in the field that `Choices` has for it; None leaves a choice as it is.
+
+    At least one must be given. A new request also chooses the first plan again.
+    """
 
     overrides: dict[str, str] | None = None
     request: Request | None = None
@@ -315,7 +326,10 @@ class Choose(Choice, frozen=True):
     purpose: str | None = None
 
     def after(self, state: State) -> State:
-        """Set what was chosen and mark dependent steps as stale; ignore a plan that is chosen already, or unknown."""
+        """Return the state with what was chosen, and dependent steps stale.
+
+        Unchanged, whatever else was chosen, for a plan that does not exist or is chosen already.
+        """
         plans = state.planning.plans if state.planning else ()
         if self.plan is not None and (self.plan == state.choices.plan or not 0 <= self.plan < len(plans)):
             return state
@@ -400,7 +414,7 @@ class Simulate(Choice, frozen=True):
     machine: str
 
     def after(self, state: State) -> State:
-        """Begin an empty setup for the recorded machine, with the real one kept in `aside`; "" restores that one."""
+        """Return an empty setup of the recorded machine, with the real one in `aside`; for "" the real one again."""
         if self.machine == state.machine:
             return state
         real = state if not state.machine else state.aside or State()
@@ -429,7 +443,7 @@ def _steps_after(step: Step) -> tuple[Step, ...]:
 
 
 def _mark_stale(state: State, steps: Iterable[Step]) -> State:
-    """Mark those of the steps that are done or failed as stale; their results are kept until they run again."""
+    """Return the state with those of the steps stale that are done or failed; results are kept until they run again."""
     for step in steps:
         status = state.status(step)
         if status.phase in {Phase.DONE, Phase.FAILED}:
@@ -481,7 +495,7 @@ def with_result(state: State, task: Task, result: Result, seconds: float = 0.0) 
 
 
 def _unlock_next(state: State, task: Task) -> State:
-    """Make the step after a task's ready if it is locked, and diagnosis too; after installing, verification anyway."""
+    """Return the state with the step after a task's, and diagnosis, ready if locked; after installing verify anyway."""
     if task.step is Step.INSTALL:  # what was verified of an earlier installation is not of this one
         state = state.with_status(Step.VERIFY, StepStatus(phase=Phase.DONE if state.report else Phase.READY))
     for step in (*_steps_after(task.step)[:1], Step.DIAGNOSE):
@@ -498,7 +512,7 @@ def with_report(state: State, report: Report) -> State:
 
 
 def _with_plan(state: State, plan: Plan) -> State:
-    """Put `plan` in place of the plan of its backend and variant, or of the chosen one if there is none; choose it."""
+    """Return the state with `plan` chosen, in place of the plan of its backend and variant, else of the chosen one."""
     if state.planned is None or state.plan == plan:
         return state
     planning = state.planned.planning
@@ -518,7 +532,7 @@ def _with_machine_findings(state: State, found: tuple[Finding, ...]) -> State:
 
 
 def _with_survey(state: State, end: Finished, result: Surveyed) -> State:
-    """Store the list of environments and the repair that is offered, also in the real setup of a simulation (`aside`).
+    """Return the state with the survey and the repair that is offered, the real setup of a simulation (`aside`) too.
 
     If the setup's own environment was changed, its findings are replaced and it must be verified again; if it was
     removed, all results after the plan are dropped.

@@ -131,7 +131,7 @@ def drifts(config: Config, here: Machine, target: Path | None, report: Report | 
     """Return how things differ from a configuration: the machine, packages in `target`, the checks of a `report`.
 
     Without `target`, the missing environment is the difference; without `report`, checks are not compared. If `host`
-    replays a recording, only the machine is.
+    replays a recording, only the machine is. The Python of `target` is run; raises `BadInput` if it does not answer.
     """
     found = machine_drift(config.machine, here)
     if host.replayed:

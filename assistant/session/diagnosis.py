@@ -102,7 +102,8 @@ def find_causes(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return the causes of what a log shows, best first, each with the index in `log.lines` of its line, or None.
 
-    Remedies hold the plan that can be installed; if none of the first cause's does, a change to a better build is one.
+    Remedies hold the plan that can be installed. If none of the first cause has one, a change to a better build is
+    added, if there is any.
     """
     facts = merged(machine, _machine_in_log(log))
     found, supposed = [], _with_implied_nvidia(facts, log)
@@ -110,7 +111,7 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
         where = interpreter_of(log, facts, match.line)
         remedies = fill_in_plans(zip(match.diagnosis.remedies, match.origins, strict=True), supposed, log, where)
         if supposed.nvidia_driver != facts.nvidia_driver:
-            remedies = tuple(_without_mention(remedy, supposed.nvidia_driver or "") for remedy in remedies)
+            remedies = tuple(_without_driver(remedy, supposed.nvidia_driver or "") for remedy in remedies)
         found.append((_name_numpy_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
     better = _better_build(log, facts) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
     if better:
@@ -120,9 +121,10 @@ def find_causes_and_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, 
 
 
 def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
-    """Return the machine, with a supposed NVIDIA GPU if nothing is known of GPUs and the log implies one.
+    """Return the machine completed by what the log implies of NVIDIA: an unnamed GPU, the driver's CUDA or version.
 
-    It does so by its words or by torch's build. If all known GPUs are NVIDIA's, an unknown system becomes Linux.
+    A GPU is supposed if nothing is known of GPUs, and the log's words or torch's build imply NVIDIA's. If nothing is
+    known of a driver, it is one for the installed build. If all GPUs are NVIDIA's, an unknown system becomes Linux.
     """
     told = _DRIVER_CUDA.search(log.text)
     if told and not machine.cuda_driver_api and not machine.nvidia_driver:
@@ -133,20 +135,20 @@ def _with_implied_nvidia(machine: Machine, log: Log) -> Machine:
             return machine
         machine = replace(machine, os=machine.os or "linux")
         # If no build tells, a driver for CUDA 12 is supposed: CUDA 13 could fail.
-        tags = _tags_there(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
+        tags = _installed_cuda_tags(machine, log) or (() if machine.evidence else ("cu126", "cu128"))
         supposed = (_with_driver_of(machine, tag) for tag in tags)
         return next((one for one in supposed if plan_for(one, PlanRequest(backend=Backend.CUDA))), machine)
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
     if machine.os == "macos" or not (words or build.startswith("cu")):
         return machine
-    for tag in _tags_there(machine, log):
+    for tag in _installed_cuda_tags(machine, log):
         machine = _with_driver_of(machine, tag)
     return with_any_nvidia_gpu(machine, supposed_cuda())
 
 
-def _without_mention(remedy: Remedy, driver: str) -> Remedy:
-    """Return a remedy whose plan gives no reason by a driver that nobody named."""
+def _without_driver(remedy: Remedy, driver: str) -> Remedy:
+    """Return a remedy whose plan has no reasons and warnings that name `driver`, a version that was only supposed."""
     if remedy.plan is None:
         return remedy
     with in_language("en"):
@@ -155,10 +157,10 @@ def _without_mention(remedy: Remedy, driver: str) -> Remedy:
     return replace(remedy, plan=replace(remedy.plan, reasons=reasons, warnings=warnings))
 
 
-def _tags_there(machine: Machine, log: Log) -> tuple[str, ...]:
-    """Return the tag of the CUDA build that is there, which its driver is taken to run, if it can be told.
+def _installed_cuda_tags(machine: Machine, log: Log) -> tuple[str, ...]:
+    """Return the tag of the installed CUDA build, such as ("cu126",), which the driver should run; () if unknown.
 
-    If the build that is installed has none, the text's newest one of CUDA 12 counts: it was there.
+    If the installed torch has no tag, the newest one of CUDA 12 in the text counts.
     """
     here = re.findall(r"\+(cu1\d\d)$", machine.packages.get("torch", ""))
     return tuple((here or sorted(re.findall(r"\d\+(cu12\d)\b", log.text)))[-1:])
@@ -340,7 +342,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
 def facts_in(log: Log) -> list[dict[str, object]]:
     """Return the facts of its machine that a log states: the name in the machine's JSON as `key`, the `value` as text.
 
-    `line` is the number of the first line that holds the value; it is missing where other words tell it.
+    `line` is the number of the first line that holds the value; it is left out if none holds it literally.
     """
     stated = _machine_in_log(log)
     found = [(name, str(getattr(stated, name))) for name in _STATED if getattr(stated, name) is not None]
@@ -359,7 +361,7 @@ def facts_in(log: Log) -> list[dict[str, object]]:
 def facts_line(log: Log) -> str:
     """Return in one line what a log states of its machine: GPUs, torch and its companions, Python, driver, system.
 
-    "" if it states nothing. A replaced torch is told with both versions.
+    "" if it states nothing. Of a torch that was replaced, both versions are there.
     """
     stated, replaced = _machine_in_log(log), find_replaced_torch(log.text)
     packages = {name: stated.packages[name] for name in _NAMED if name in stated.packages}

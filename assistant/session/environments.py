@@ -191,7 +191,10 @@ def _folder_finding(folder: str) -> Finding | None:
 
 
 def check_picked(state: State, tools: Tools) -> Surveyed:
-    """Run the picked environment's Python and measure its size; verify its torch, if it has one and is not our own."""
+    """Return the survey with a new summary of the picked environment: its Python is run, and its size measured.
+
+    If it has torch and is not the assistant's own, torch is verified, too. Raises `BadInput` if it is no environment.
+    """
     picked = state.environments.picked
     tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=picked)))
     entry, site = inspect(picked, state, tools)
@@ -207,21 +210,27 @@ def check_picked(state: State, tools: Tools) -> Surveyed:
 
 
 def undo_last_change(state: State, tools: Tools) -> Surveyed:
-    """Put back what the picked environment held before its last change, and read it again."""
+    """Restore what the picked environment held before its last change; return the survey with its new summary.
+
+    Raises `BadInput` if there is nothing to undo, and `WorkFailed`, with the environment as it is, if that fails.
+    """
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
     EnvironmentFolder(Path(state.environments.picked)).undo_last_change(tools)
     return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
 
 
 def forget_last_change(state: State, _tools: Tools) -> Surveyed:
-    """Delete what is kept for undoing the last change of the picked environment."""
+    """Delete what is kept for undoing the last change of the picked environment; return the survey that says so."""
     EnvironmentFolder(Path(state.environments.picked)).delete_previous_state()
     row = state.survey.summary_at(state.environments.picked)
     return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
 
 
 def remove_picked(state: State, tools: Tools) -> Surveyed:
-    """Delete the picked environment, and return the others; raise `BadInput` if the assistant did not make it."""
+    """Delete the picked environment and return the survey without it.
+
+    Raises `BadInput` if the assistant did not make it.
+    """
     picked = state.environments.picked
     tools.sink(Progress(step=Step.INSTALL, text=_("Removing {path}", path=picked)))
     EnvironmentFolder.named(picked).remove()

@@ -65,7 +65,8 @@ def load_project_reader() -> Any:  # noqa: ANN401 - the module that is described
 def plan_setup(state: State, tools: Tools) -> Planned:
     """Plan for the machine that was detected, and for the project that the request names, which is read first.
 
-    Raises `NothingFits` if there is no plan, and `BadInput` for a project that cannot be read.
+    Raises `NothingFits` if there is no plan, `BadInput` for a project that cannot be read, and `WorkFailed` if the
+    add-on that reads it is missing.
     """
     request, project = state.choices.request, None
     if request.project:
@@ -81,7 +82,8 @@ def plan_request(case: PlanInputs, tools: Tools) -> Planning:
     """Return the plans for a request (in `case`): builds that the hardware runs, with which all packages install.
 
     A resolver, which an add-on brings, is asked only if the request names more than torch's own family, or sources. If
-    the add-on is missing, the plans carry a warning. Raises `Cancelled`, and `BadInput` as the planner does.
+    the add-on is missing, the plans carry a warning, but a recipe raises `WorkFailed`. Raises `Cancelled`, and
+    `BadInput` as the planner does.
     """
     if is_recipe(case.request.bundle):
         case = case._replace(request=load_recipe_reader().with_recipe(case.request))
@@ -99,7 +101,11 @@ def plan_request(case: PlanInputs, tools: Tools) -> Planning:
 
 
 def _use_user_index(planning: Planning, tools: Tools) -> Planning:
-    """Return the plans with torch from the index that the user named, by its local tag; unchanged if none was named."""
+    """Return the planning with the user's index in place of each plan's own, and the first plan as its choice.
+
+    torch is pinned with its local tag, as in torch==2.7.0+cu128, where releases have several builds. Plans without an
+    index stay as they are, and so does the whole planning if the user named no index.
+    """
 
     def own(plan: Plan) -> Plan:
         named = replace_torch(plan, f"torch=={plan.torch}+{local_tag(plan)}") if has_builds(plan) else plan.requirements
@@ -198,7 +204,7 @@ def prepare_nearest(
 
 
 def _report_substitute(prepared: Prepared, plan: Plan, reason: Message, tools: Tools) -> Prepared:
-    """Report the finding that another plan was prepared in place of `plan`, and why; return it with that finding."""
+    """Report that `prepared` stands in for `plan`, and why; return it with that finding added."""
     text = _("{instead} stands in for {planned}. {reason}", instead=plan_title(prepared.plan), planned=plan_title(plan))
     finding = Finding(key="stands-in", severity=Severity.WARNING, text=text.format(reason=reason))
     tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
@@ -325,9 +331,10 @@ def _default_build_plans(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
 
 
 def _without_companions(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
-    """Yield a plan without torchvision and torchaudio, except pinned ones; nothing if it has an index, or none of them.
+    """Yield the plan without its unpinned torchvision and torchaudio, with a warning that says so.
 
-    PyPI's torchvision does not load beside a torch for the CPU.
+    Yields nothing if the plan has an index, or neither of them. It is for sources that lack them for this build of
+    torch: PyPI's torchvision does not load beside a torch for the CPU.
     """
     pinned = {name_of(pin) for pin in case.request.pins}
     out = [line for line in plan.requirements if name_of(line) in FAMILY and name_of(line) not in pinned]

@@ -364,8 +364,8 @@ class Help(NamedTuple):
 def help_for_first_cause(state: State) -> Help:
     """Return what helps against the likeliest cause of what the user sees; an empty `Help` without a cause.
 
-    The first is `best_fix_name`, else the cause's first fix. How the others start a known program is in `launches`.
-    From `others` those are left out that were tried, and those that are listed there and say nothing else.
+    The first is `best_fix_name`, else the cause's first fix. How the others start a known program is in `launches`;
+    `others` are without fixes that say nothing beyond that, and without those that were tried.
     """
     if not is_diagnosis_current(state) or not state.diagnosed.diagnoses:
         return Help()

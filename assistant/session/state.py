@@ -429,7 +429,7 @@ class State(Record, frozen=True):
 
     @property
     def failures(self) -> list[Text]:
-        """What there is to diagnose: messages of failed steps, with any the log, then the details of failed checks."""
+        """What there is to diagnose: messages of failed steps with, if any, the log; then details of failed checks."""
         steps = {step: status for step, status in self.statuses.items() if step is not Step.DIAGNOSE}
         messages = [status.message for status in steps.values() if status.phase is Phase.FAILED]
         checks = self.report.checks if self.report else ()

@@ -44,9 +44,10 @@ TITLES: Mapping[Part, Message] = {
 
 
 def detect_machine(state: State, tools: Tools) -> Detected:
-    """Detect the machine at hand, or the simulated one, and what is wrong with it or worth knowing.
+    """Detect this machine, or the simulated one that the state names, with the user's overrides and what is not OK.
 
-    For the one at hand also find its interpreters; for a failed cell the packages are those of its kernel.
+    For this machine it also finds the interpreters, and starts reading the settings of the package sources in the
+    background. After a failed cell, if the state has an environment, the packages are those of that environment.
     """
     if not state.machine:
         tools.sources.start_reading_settings()
@@ -58,7 +59,10 @@ def detect_machine(state: State, tools: Tools) -> Detected:
 
 
 def with_kernel_packages(found: Detection, kernel: Environment, tools: Tools) -> Detection:
-    """Return a detection with a kernel's packages and Python, unchanged if that does not answer; report findings."""
+    """Return a detection with the packages and Python of a kernel; unchanged if its Python does not answer.
+
+    What is wrong with these packages, or that there was no answer, is reported to the sink of `tools`.
+    """
     try:
         site = Site.ask(Path(kernel.python), tools.host)
     except BadInput as error:
@@ -271,10 +275,10 @@ def _report_findings(made: Environment, state: State, tools: Tools) -> None:
 
 
 def write_export(state: State, tools: Tools) -> Exported:
-    """Write the exported files; ask before files of others are replaced.
+    """Write the exported files, and return their paths; ask before files of others are replaced.
 
     They go to the chosen folder, else to "assistant-export" in the environment. There is no lock if what was installed
-    has other versions now.
+    has other versions now. Raises `WorkFailed` if the user says no, and what `export` raises.
     """
     made, report = required(state.environment), required(state.report)
     chosen, detection = state.choices.folder, required(state.detection)
@@ -287,8 +291,9 @@ def write_export(state: State, tools: Tools) -> Exported:
     # Pip is a tool of the environment, and no part of what is rebuilt elsewhere.
     environment = replace(made, packages={name: version for name, version in there.items() if name != "pip"})
     lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
-    if not lock.versions.items() <= environment.packages.items():
-        lock = Resolution(lock="", packages=())
+    locked = [package for package in lock.packages if package.name != "pip"]
+    if any(environment.packages.get(package.name) != package.version for package in locked):
+        lock, locked = Resolution(lock="", packages=()), []
     question = _("{folder} holds files that the assistant did not write: {names}. Replace them?")
     setup = Setup(
         machine=detection.machine,
@@ -297,7 +302,7 @@ def write_export(state: State, tools: Tools) -> Exported:
         environment=environment,
         report=report,
         lock=lock.lock,
-        hashes={package.name: package.sha256 for package in lock.packages if package.sha256},
+        hashes={package.name: package.sha256 for package in locked if package.sha256},
     )
     written = export(
         setup,

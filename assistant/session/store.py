@@ -75,7 +75,10 @@ class Saved(Record, frozen=True):
 
 
 class Store:
-    """Saves and loads the state; a file from another version or cut off counts as none."""
+    """Saves and reads the state in `folder`, by default the user's state folder, and writes the log there.
+
+    A file from another version, or one that was cut off, is not used.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_state()
@@ -150,7 +153,7 @@ class Store:
         return path
 
     def log_event(self, event: Event) -> Event:
-        """Write a line of output into the log, and return its event without colours; return other events unchanged."""
+        """Write a `LogLine`'s text to the log and return it without colour codes; return other events unchanged."""
         if not isinstance(event, LogLine):
             return event
         text = remove_colours(render(event.text))
@@ -176,10 +179,11 @@ class Store:
 
 
 def store_log(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
-    """Return a log as it is kept with a setup: all of it, or of a long one both ends and a file that is written.
+    """Return a log as a setup keeps it: a short one whole, a long one as its two ends and the path of a file with all.
 
-    `name` is that of the user's file. Of such files the newest three stay. Raises `BadInput` for binary data, and
-    `WorkFailed` if the file cannot be written.
+    `name` is that of the user's file. The file is written to `folder`, by default "pasted" in the user's state folder,
+    which is made private, like its parent, and keeps only its newest three `.log` files. Raises `BadInput` for binary
+    data, and `WorkFailed` if the file cannot be written.
     """
     text = "".join(text_pieces(data))
     if len(text) <= WHOLE:
@@ -271,7 +275,7 @@ def continuation_remarks(saved: Saved) -> tuple[Message, ...]:
 
 
 def first_step_not_done(state: State) -> Step:
-    """Return the step to go on with: the first that is not done, without the diagnosis, which nothing waits for."""
+    """Return the step to go on with: the first that is not done, or `EXPORT`; nothing waits for the diagnosis."""
     steps = (step for step in Step if step is not Step.DIAGNOSE)
     return next((step for step in steps if state.status(step).phase is not Phase.DONE), Step.EXPORT)
 
@@ -305,7 +309,8 @@ def state_for_environment(target: Path) -> State:
 def state_for_cell(printed: str, python: str) -> State:
     """Return a state on the page of what is wrong, with what a failed cell printed and its kernel's environment.
 
-    `python` is the path of the kernel's Python; if it is no file here, as behind a gateway, there is no environment.
+    Of a long output the end is kept. `python` is the path of the kernel's Python; if it is no file here, as behind a
+    gateway, there is no environment.
     """
     path, pasted = Path(python), Pasted(text=normalize_text(printed)[-WHOLE:])
     begins = State(page=Page.WRONG, pasted=pasted, failed_cell=True)

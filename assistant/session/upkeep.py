@@ -125,7 +125,7 @@ class _Look:
     def answers(self) -> list[Answer]:
         """Return how the index answered, with an answer more for each page that could not be read.
 
-        A page that does not exist is no such one. If nothing of torch was seen there is one answer in all.
+        Pages that do not exist are left out. If nothing of torch was seen there is one answer in all.
         """
         versions = {file.version for file in parse_wheels(tuple(self.seen)) if file.package == "torch"}
         absent = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizard:
     """Return the guided setup as a widget; call it as the last line of a cell, which shows it.
 
-    `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN". A second call in
-    the same kernel returns the same wizard; with another machine it returns a new one and closes the first, unless that
-    is changing something.
+    `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN", by default the
+    environment's for a new wizard. A second call in the same kernel returns the same wizard, switched to `language` if
+    that is given. For another machine it closes the first and returns a new one, unless the first is changing
+    something: then it returns that.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
     from assistant.wizard.app import find_wizard, show_wizard  # noqa: PLC0415 - widgets are loaded only on demand
@@ -31,7 +32,8 @@ def open_doctor(printed: str = "", python: str = "", *, language: str | None = N
     """Return the wizard at the page on what is wrong with a notebook's cell, and what helps; call it as `open_wizard`.
 
     `printed` is what the cell printed, above all its traceback; `python` the interpreter of its kernel, "" for this
-    one. `language` is as in `open_wizard`. A wizard that is changing something is returned as it is.
+    one; `language` that of a new wizard, by default the environment's. This kernel's wizard is closed, but one that is
+    changing something is returned as it is.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
     from assistant.wizard.app import open_at_cell  # noqa: PLC0415 - widgets are loaded only on demand

@@ -77,7 +77,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         super().close()
 
     def speak(self, code: str) -> None:
-        """Draw every word anew in the language `code`, without doing anything again; ignore an unknown code."""
+        """Set the process's language to `code` and draw every word anew, doing nothing again; ignore an unknown one."""
         if code == language() or code not in LANGUAGES:
             return
         with self._lock:

@@ -43,7 +43,8 @@ def _machine_row(name: str) -> tuple[str, ...]:
 def draw_gallery(language: str | None = None) -> Gallery:
     """Return a table of every recorded machine with its plan; call it as the last line of a cell, which shows it.
 
-    `language` is "en" or "zh_CN". A machine's name opens it in the wizard: `open_wizard("macos14-m1")`.
+    `language`, "en" or "zh_CN", by default the environment's, is that of the whole kernel from then on. A machine's
+    name opens it in the wizard: `open_wizard("macos14-m1")`.
     """
     use_language(language)
     return Gallery()

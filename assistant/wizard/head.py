@@ -109,10 +109,10 @@ def send_notebook(widget: widgets.Widget, made: Environment, plan: Plan, view: o
 
 
 def write_notebook(made: Environment, plan: Plan, name: str) -> str:
-    """Write a first notebook for an environment into this folder, and return a sentence on where it is.
+    """Write a first notebook for an environment into the current folder, and return a sentence on where it is.
 
-    It is for front ends that cannot open it. `name` is that of the kernel as people find it. Raises `AssistantError` if
-    it cannot be written.
+    It is for front ends that cannot open it; one for the same kernel that is there already is not written again. `name`
+    is that of the kernel as people find it. Raises `WorkFailed` if it cannot be written.
     """
     path = write_first_notebook(current_folder(), made, plan)
     return say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)

@@ -126,6 +126,16 @@ WINDOWS_TABLE = """| NVIDIA-SMI 546.33                 Driver Version: 546.33   
 """
 
 
+@pytest.mark.parametrize(
+    ("shown", "name"),
+    [("NVIDIA GeForce RTX 2080 S...", None), ("NVIDIA RTX 5000 A...", "NVIDIA RTX 5000 Ada")],
+)
+def test_a_cut_name_is_not_taken_for_a_laptops_card_while_a_desktops_fits(shown, name):
+    """Of a name that a table cut off only what all cards have that fit is told, and what code they run."""
+    gpu = read_report(NEW_TABLE.replace("NVIDIA GeForce RTX 5070 ...", shown)).machine.gpus[1]
+    assert (gpu.name, gpu.compute_capability) == (name, "7.5" if name is None else "8.9")
+
+
 def test_a_dump_and_a_table_in_one_paste_are_one_machine():
     """Both reports see the same card: its memory comes from the table, its Python from the dump."""
     dump = DUMP.partition("GPU models")[0] + "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 3060\n"

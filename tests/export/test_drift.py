@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, GPU, PLAN, REPORT
+from export.setups import DETECTION, ENVIRONMENT, GPU, LOCK, PLAN, REPORT
 from tables import each
 
 from assistant.catalog import load_catalog
@@ -12,17 +12,21 @@ from assistant.export.config import (
     machine_drift,
     package_drift,
     plan_drift,
+    read_config,
     report_drift,
 )
 from assistant.host.base import ReplayHost
-from assistant.install import Package, Resolution
+from assistant.host.process import CancelToken
+from assistant.install import Package, Prepared, Resolution, Sources, Tools
 from assistant.machines import load
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Request
+from assistant.model.plan import Backend, Planning, Request
 from assistant.model.report import Status
 from assistant.plan import make_plans
 from assistant.session.apply import check_lock, choose_approach, plan_changes
+from assistant.session.state import Detected, Installed, Planned, State
+from assistant.session.steps import write_export
 
 change = msgspec.structs.replace
 MACHINE = DETECTION.machine
@@ -71,6 +75,13 @@ def test_files_are_compared_where_both_hashes_are_known():
     """The same version with another file is another package."""
     hashes = {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"}
     assert texts(package_drift({}, {}, hashes)) == ["file of the package b: was 2, is 9"]
+
+
+def test_another_version_is_named_once_and_another_pip_not_at_all():
+    """Another version always has another file, and pip is no part of a setup."""
+    hashes = {"a": "1", "pip": "2"}, {"a": "8", "pip": "9"}
+    found = package_drift({"a": "1.0", "pip": "25.0"}, {"a": "1.1", "pip": "26.0"}, hashes)
+    assert texts(found) == ["package a: was 1.0, is 1.1"]
 
 
 def test_a_check_that_was_right_and_is_not_is_named():
@@ -170,6 +181,26 @@ def test_another_file_of_the_same_version_is_refused():
     check_lock(change(exported, hashes={"torch": "b" * 64}), found)
     with pytest.raises(WorkFailed, match=r"package torch: 2\.6\.0 is gone"):
         check_lock(exported, Resolution(lock="", packages=()))
+
+
+def test_a_setup_that_holds_pip_is_exported_with_its_lock(tmp_path):
+    """A package may require pip; what is exported names no pip, and is accepted where it is read."""
+    packages = tuple(
+        Package(name=name, version=ENVIRONMENT.packages[name], url="x", sha256="a" * 64) for name in ("torch", "pip")
+    )
+    preview = Prepared(plan=PLAN, target=ENVIRONMENT.path, resolution=Resolution(lock=LOCK, packages=packages))
+    state = State(
+        detected=Detected(detection=DETECTION),
+        planned=Planned(planning=Planning(choice=PLAN, plans=(PLAN,))),
+        preview=preview,
+        installed=Installed(environment=ENVIRONMENT, proof=REPORT),
+    ).with_choices(folder=str(tmp_path), purpose="colleague")
+    host = ReplayHost(load("linux-ubuntu2404-rtx4090"))  # the Python of that environment does not answer
+    write_export(state, Tools(host, Sources(host), lambda _event: None, CancelToken()))
+    exported = read_config((tmp_path / "assistant.toml").read_text(encoding="utf-8"))
+    assert (tmp_path / "pylock.toml").exists()
+    assert exported.hashes.keys() == {"torch"}
+    assert "pip" not in exported.environment.packages
 
 
 def test_plans_differ_in_what_they_install():

@@ -41,7 +41,7 @@ from assistant.session.state import (
 )
 from assistant.wizard.head import OpenNotebook
 from assistant.wizard.panels.base import busy_footer
-from assistant.wizard.panels.install import draw_failed, draw_restart
+from assistant.wizard.panels.install import draw_failed, draw_restart_warning
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details
 from assistant.wizard.stage import Stage, find_stage
@@ -209,7 +209,7 @@ def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
 def test_a_kernel_that_runs_the_old_torch_is_to_be_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where its own environment was changed after it had imported torch, and nowhere else."""
     monkeypatch.setitem(sys.modules, "torch", object())
-    assert "restart it" in str(draw_restart(State(choices=Choices(target=KERNEL_TARGET))))
-    assert str(draw_restart(State(choices=Choices(target="/env")))) == ""
+    assert "restart it" in str(draw_restart_warning(State(choices=Choices(target=KERNEL_TARGET))))
+    assert str(draw_restart_warning(State(choices=Choices(target="/env")))) == ""
     monkeypatch.delitem(sys.modules, "torch")
-    assert str(draw_restart(State(choices=Choices(target=KERNEL_TARGET)))) == ""
+    assert str(draw_restart_warning(State(choices=Choices(target=KERNEL_TARGET)))) == ""

@@ -47,9 +47,9 @@ def make_footer(state: State) -> Footer:
 
 
 def apply_actions(name: str, state: State) -> tuple[Action, ...]:
-    """Return the actions that apply a fix, () if none of this name is offered.
+    """Return the actions that apply a fix, by its name in `all_fixes`; () if it is not offered.
 
-    A plan is made on the setup's page, for the log's environment if it fits.
+    A fix with a plan opens the setup's page with what it asks for, for the log's environment if that fits.
     """
     fix = all_fixes(state).get(name)
     if fix is None or not fix.offered:
@@ -61,9 +61,9 @@ def apply_actions(name: str, state: State) -> tuple[Action, ...]:
     return (*((Choose(target=folder),) if folder else ()), wish, Show(page=Page.SETUP))
 
 
-def describe_fix(way: str, state: State) -> Text:
-    """Return a sentence on what applying the fix with the key `way` does."""
-    fix = all_fixes(state)[way]
+def describe_fix(name: str, state: State) -> Text:
+    """Return a sentence on what applying a fix, by its name in `all_fixes`, does; raise `KeyError` if there is none."""
+    fix = all_fixes(state)[name]
     if fix.remedy.plan:
         folder = fix_folder(fix, state)
         text = (

@@ -96,7 +96,7 @@ class Download(Record, frozen=True):
 
 
 def zip_files(paths: Iterable[str]) -> bytes:
-    """Return files in one zip, named by their paths below their common folder; those not readable are left out."""
+    """Read files and return a zip of them, named by their paths below their common folder, without unreadable ones."""
     files = [file for file in read_files(paths) if not file.fault]
     root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
     written = io.BytesIO()
@@ -135,7 +135,10 @@ def draw_written(state: State) -> Markup:
 
 
 def draw_files(state: State) -> Markup:
-    """Return a list of the files that were written, each to download, and of the whole setup as a page."""
+    """Return a list of downloads: each exported file, read again from disk, and last the whole setup as a page.
+
+    A file that cannot be read any more stands there with the reason.
+    """
     folder = _common_folder(state)
     files = [_draw_file(file, str(key), folder) for key, file in enumerate(read_files(state.exported.files))]
     whole = Download(name=PAGE, path=PAGE, content=b"")

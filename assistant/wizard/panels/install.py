@@ -88,8 +88,11 @@ def _draw_parts(state: State) -> Markup:
     return tag("ul", *items, class_="ptsa-phases")
 
 
-def draw_restart(state: State) -> Markup:
-    """Return a warning if this kernel, whose environment was chosen, has imported torch already; else nothing."""
+def draw_restart_warning(state: State) -> Markup:
+    """Return a warning to restart this kernel if it is the target and has imported torch; else nothing.
+
+    It is for after an installation, as it says that the kernel still runs the old torch.
+    """
     text = say(
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel). "
         "If the setup does not come back by itself, run its cell again."
@@ -292,7 +295,7 @@ def draw_done(state: State) -> Markup:
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
     line = tag("p", plan_title(plan), class_="ptsa-machine")
     judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
-    return line + html.heading(title) + judged + draw_restart(state)
+    return line + html.heading(title) + judged + draw_restart_warning(state)
 
 
 def _next_actions(state: State) -> list[dict[str, str]]:

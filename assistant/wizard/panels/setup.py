@@ -192,7 +192,10 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
 
     @property
     def actions(self) -> tuple[Resume, ...]:
-        """The action that goes on with the saved setup, with this kernel's Pythons and log; () if none can be read."""
+        """The action that resumes the saved setup on the setup's page; () if there is none that can be read.
+
+        It takes this kernel's Pythons and the present log file.
+        """
         if self.saved is None or self.saved.state is None:
             return ()
         state, found = self.saved.state, self._session.state
