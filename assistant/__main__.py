@@ -1,6 +1,6 @@
 """`python -m assistant` is the command `assistant`."""
 
-from torch_setup_assistant import main
+from assistant.cli import main
 
 if __name__ == "__main__":
     main()
