@@ -23,6 +23,7 @@ from assistant.diagnose.builds import (
     source_of,
 )
 from assistant.diagnose.facts import (
+    FAR,
     LogContext,
     Requester,
     package_of,
@@ -30,6 +31,7 @@ from assistant.diagnose.facts import (
     pip_install_pair,
     torchcodec_install,
     versions_for_cuda,
+    wheel_fits,
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause, is_within, plain_table
@@ -57,6 +59,7 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
         if key := _library_key(context, lack):
             yield _library_cause(context, lack, key)
     yield from _torchcodec_causes(context, lacks)
+    yield from _named_wheel_causes(context)
 
 
 class _Lack(NamedTuple):
@@ -210,8 +213,9 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
     elif at >= 0 and not context.went_on(at):
         ffmpeg_found, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
         is_taken = ffmpeg_found is not None and ffmpeg_found[1] <= (taken[1] if taken else "8")
-        likelier_first = keys[::-1] if is_taken else keys
-        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
+        fits = wheel_fits("torchcodec", context)
+        likelier_first = keys[::-1] if is_taken and not fits else keys[:1] if fits else keys
+        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=False):
             yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
 
 
@@ -247,6 +251,25 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
             yield _abi_cause(
                 context, symbol.at, extension or (requester.package if requester and by == "extension" else "")
             )
+
+
+# sageattention-2.2.0+cu128torch2.9.0.post3-cp39-abi3-win_amd64.whl     flash_attn-2.8.3+cu12torch2.6cxx11abiFALSE
+_FOR_TORCH = re.compile(r"(?<![\w-])([a-z][a-z\d_-]{2,40}?)[-= ]{1,12}v?\d[\w.]{0,20}\+[a-z0-9.]{0,12}torch(\d\.\d{1,2})")
+_DOES_NOT_LOAD = re.compile(r"dll load failed|undefined symbol|importerror|procedure could not be found")
+
+
+def _named_wheel_causes(context: LogContext) -> Iterator[Cause]:
+    """Yield the cause of a package that does not load and whose version names another torch than the one installed."""
+    failure, torch = _DOES_NOT_LOAD.search(context.text), number(context.torch)[:2]
+    if failure is None or not torch:
+        return
+    around = context.text[max(0, failure.start() - FAR) :]
+    listed = (f"{name}=={version}" for name, version in context.machine.packages.items())
+    for text in (context.text, *listed):
+        for match in _FOR_TORCH.finditer(text):
+            module = match[1].replace("-", "_")
+            if number(match[2])[:2] != torch and module in around and find_companion(package_of(module)):
+                yield _abi_cause(context, failure.start(), package_of(module))._replace(basis="library-sure")
 
 
 def _abi_cause(context: LogContext, at: int, package: str) -> Cause:

@@ -12,7 +12,7 @@ from assistant.diagnose.environments import lacking_names, project_names, sure_n
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import ERROR, Log, ended_well, read_log
-from assistant.diagnose.remedies import family_shown, remedies_for, typed_names, with_remedy_names
+from assistant.diagnose.remedies import family_shown, remedies_for, state_names, typed_names, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
     PLACEHOLDER,
@@ -48,8 +48,6 @@ _NO_LONGER = re.compile(
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
-# Causes of PyTorch's build, which a text of a program with another runtime does not have.
-_OF_TORCH = {"torch-cpu-build-installed", "wrong-backend-build-for-gpu", "torch-replaced"}
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 _QUESTIONS = {
@@ -117,18 +115,30 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if log.prose.is_solved or (ended_well(log) and not log.prose.symptoms):
+    if log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told)):
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    left_out = _OF_TORCH if "torch" not in machine.packages and _names_program(log, "no_torch") else ()
-    causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in left_out]
+    excluded = _excluded(log, machine)
+    causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in excluded]
     ranked = _ranked(causes, machine)
     if not ranked and supposing:
         ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
     found = (_to_match(rule, cause, context) for rule, cause in ranked)
     return tuple(match for match in found if match)
+
+
+def _excluded(log: Log, machine: Machine) -> set[str]:
+    """Return the keys of the causes that a text or its machine excludes, by evidence.toml."""
+    return {
+        key
+        for row in plain_table("evidence.toml")["excluded"]
+        if all(compiled(pattern).search(log.text) for pattern in row["said"])
+        and not any(compiled(pattern).search(log.text) for pattern in row.get("unsaid", ()))
+        and holds(machine, row.get("facts", {}), row.get("unless", {}))
+        for key in row["keys"]
+    }
 
 
 def _ranked(causes: list[Cause], machine: Machine) -> list[tuple[Rule, Cause]]:
@@ -196,6 +206,7 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
+    answers.sort(key=lambda answer: not answer[1].said and _was_tried(answer[0], log))
     pairs = _for_program([*questions, *answers], rule, cause, log)
     if not pairs:
         return None
@@ -212,6 +223,11 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
         severity=rule.severity,
     )
     return Match(diagnosis, cause.lines[0] if cause.lines else None, origins)
+
+
+def _was_tried(remedy: Remedy, log: Log) -> bool:
+    """Return whether a person tells of all that a remedy sets, with these values: what was tried goes last."""
+    return bool(remedy.env) and all(f"{name}={value}".lower() in log.prose.text for name, value in remedy.env.items())
 
 
 def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list[_Pair]:
@@ -260,7 +276,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     An error that says all itself goes first, then a check of the GPU if all are of one maker, then the first unknown
     fact that tells the causes of the symptoms apart; None if nothing can be said.
     """
-    seen = log.prose.symptoms
+    seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
     step = _hint_for(log, machine)
     if step is None and (seen or _ON_THE_CPU.search(log.text)):
         vendors = {gpu.vendor.value for gpu in machine.gpus}
@@ -289,7 +305,8 @@ def _hint_for(log: Log, machine: Machine) -> Remedy | None:
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     context = LogContext(log, merged(machine, log.facts))
-    names = {**typed_names(context), **project_names(context), **lacking_names(context)} if hints else NO_NAMES
+    finders = (typed_names, project_names, lacking_names, state_names)
+    names = {name: value for find in finders for name, value in find(context).items()} if hints else NO_NAMES
     return next(filter(None, (_as_remedy(row, names) for row in hints)), None)
 
 

@@ -294,6 +294,9 @@ def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
     lacks = attempt.failure.lacks
     is_outdated = lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ()
     is_wrong = lacks in {"python", "platform"} and attempt.is_served
+    file = rf"successfully installed [^\n]{{0,900}}\b{re.escape(attempt.package)}-{re.escape(attempt.failure.release or '-')}(?!\d)"
+    if lacks == "platform" and re.search(file, attempt.text):  # another installer takes the very wheel
+        yield attempt.cause("stale-installer-cache")
     if is_outdated or (is_wrong and pattern_of("works_without_cache").search(attempt.text)):
         yield attempt.cause("stale-installer-cache")
 

@@ -6,11 +6,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from itertools import dropwhile, pairwise
+from pathlib import PureWindowsPath
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import load_catalog
+from assistant.catalog import AMD_INDEX, load_catalog, number
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.rows import CORE
@@ -37,7 +38,7 @@ from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
 from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
+from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, compiled, evaluate, holds, plain_table
 from assistant.model.finding import Launch
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -175,6 +176,37 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     return {"uv": "python -m uv", "get_uv": "python -m pip install uv", "venv": "python -m uv venv"}
 
 
+# File "/srv/app/models/attention.py", line 861, in forward
+_FRAME = re.compile(r"file \"([^\"\n]{1,300}\.py)\", line (\d{1,6})", re.IGNORECASE)
+_LIBRARY = re.compile(r"(?:site|dist)-packages|[\\/]lib[\\/]python3")
+
+
+def _place_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholder `place`: the program's own line in a traceback, as attention.py:861; {} if it has none."""
+    frames = [match for _number, line in context.log.lines for match in _FRAME.finditer(line)]
+    own = [match for match in frames if not _LIBRARY.search(match[1])]
+    return {"place": f"{PureWindowsPath(own[-1][1]).name}:{own[-1][2]}"} if own else {}
+
+
+def state_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholders `good` and `bad`, two versions of which a text says that only the first works.
+
+    `back` is the command that puts a good PyTorch back. {} if no text tells it.
+    """
+    patterns = plain_table("hints.toml")["good_and_bad"]
+    pair = next(filter(None, (compiled(pattern).search(context.text) for pattern in patterns)), None)
+    if pair is None:
+        return {}
+    form = rf"torch(?: version)?[ :=]{{1,3}}({re.escape(pair['good'])}[\w.]*(?:\+[\w.]{{2,30}})?)"
+    torch = max(re.findall(form, context.text), key=len, default="")
+    build = torch.partition("+")[2]
+    variant = AMD_INDEX if re.match(r"rocm\d{1,2}\.\d{1,2}\.", build) else build
+    index = load_catalog().index_url(variant, torch) if build else None
+    back = f'python -m pip install "torch=={torch}"' + (f" --index-url {index}" if index else "") if torch else ""
+    names = {"good": pair["good"], "bad": pair["bad"], "back": back}
+    return {name: value for name, value in names.items() if value}
+
+
 # Each gives values for some placeholders; those of the rule's cause go before them.
 _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     typed_names,
@@ -188,6 +220,8 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _amd_names,
     _ffmpeg_names,
     _server_names,
+    _place_names,
+    state_names,
 )
 
 
@@ -239,6 +273,8 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
     found = {**filled, **_names_for_rule(context, rule.key), **names}
     package = found.get("package", "")
+    if present := number(context.machine.packages.get(package, ""))[:2]:
+        found["older"] = f"{package}<{'.'.join(map(str, present))}"
     if package == UNNAMED:  # the installer refuses a Python without saying for which package
         found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
         found |= {"again": found["typed"]} if "typed" in found else {}
@@ -247,7 +283,8 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     if package:
         typed = typed_names(context).get("typed_any", "")
         of_folder = re.search(r"(?:^| )(?:\.{1,2}(?:[/\\]| |$)|\S{1,200}\.(?:tar\.gz|zip)(?: |$))", typed)
-        source = typed if of_folder else source_of(package)  # what is built is the user's own copy
+        is_pinned = " " not in typed and canonicalize_name(typed.partition("==")[0]) == package
+        source = typed if of_folder or is_pinned else source_of(package)  # the user's own copy, or release
         found = {"from_source": source, **wheel_names(context, package), **found}
     return found
 
@@ -273,7 +310,7 @@ def remedies_for(
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
-        is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, {}, remedy.unless)
+        is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, remedy.known, remedy.unless)
         if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
             commands = _available(remedy.commands, machine)
             checks = tuple(check for check in remedy.check if _runs_on(check, machine))
