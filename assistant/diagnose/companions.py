@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from assistant.catalog import number
-from assistant.catalog.companions import find_companion
+from assistant.catalog.companions import find_companion, version_ranges
 from assistant.diagnose.builds import (
     LibraryFile,
     Missing,
@@ -23,7 +23,6 @@ from assistant.diagnose.builds import (
     source_of,
 )
 from assistant.diagnose.facts import (
-    FAR,
     LogContext,
     Requester,
     package_of,
@@ -31,7 +30,6 @@ from assistant.diagnose.facts import (
     pip_install_pair,
     torchcodec_install,
     versions_for_cuda,
-    wheel_fits,
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import Cause, is_within, plain_table
@@ -213,7 +211,9 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
     elif at >= 0 and not context.went_on(at):
         ffmpeg_found, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
         is_taken = ffmpeg_found is not None and ffmpeg_found[1] <= (taken[1] if taken else "8")
-        fits = wheel_fits("torchcodec", context)
+        installed, torch = context.machine.packages.get("torchcodec", ""), context.torch.partition("+")[0]
+        suiting = [each.versions for each in version_ranges("torchcodec") if torch and each.goes_with(torch)]
+        fits = any(installed and is_within(installed, versions) for versions in suiting)
         likelier_first = keys[::-1] if is_taken and not fits else keys[:1] if fits else keys
         for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=False):
             yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
@@ -255,21 +255,17 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
 
 # sageattention-2.2.0+cu128torch2.9.0.post3-cp39-abi3-win_amd64.whl     flash_attn-2.8.3+cu12torch2.6cxx11abiFALSE
 _FOR_TORCH = re.compile(r"(?<![\w-])([a-z][a-z\d_-]{2,40}?)[-= ]{1,12}v?\d[\w.]{0,20}\+[a-z0-9.]{0,12}torch(\d\.\d{1,2})")
-_DOES_NOT_LOAD = re.compile(r"dll load failed|undefined symbol|importerror|procedure could not be found")
 
 
 def _named_wheel_causes(context: LogContext) -> Iterator[Cause]:
     """Yield the cause of a package that does not load and whose version names another torch than the one installed."""
-    failure, torch = _DOES_NOT_LOAD.search(context.text), number(context.torch)[:2]
-    if failure is None or not torch:
-        return
-    around = context.text[max(0, failure.start() - FAR) :]
+    at = max(context.text.find("dll load failed"), context.text.find("undefined symbol"))
+    asking = {package_of(module) for module in context.frames_above(at)} if at >= 0 and context.torch else set()
     listed = (f"{name}=={version}" for name, version in context.machine.packages.items())
-    for text in (context.text, *listed):
-        for match in _FOR_TORCH.finditer(text):
-            module = match[1].replace("-", "_")
-            if number(match[2])[:2] != torch and module in around and find_companion(package_of(module)):
-                yield _abi_cause(context, failure.start(), package_of(module))._replace(basis="library-sure")
+    for match in _FOR_TORCH.finditer("\n".join((context.text, *listed))):
+        package = package_of(match[1].replace("-", "_"))
+        if package in asking and find_companion(package) and number(match[2])[:2] != number(context.torch)[:2]:
+            yield _abi_cause(context, at, package)._replace(basis="library-sure")
 
 
 def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
@@ -319,24 +315,14 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
 def _missing_name_causes(context: LogContext, at: int, package: str, name: str) -> Iterator[Cause]:
     """Yield the cause of a name that a package lacks, or of a part of it ("" as name): it is of another release.
 
-    A name that torch lacks shows that its release is too new or too old for who asks. A name that no table lists is
-    told if an installed package asks for it, as a program's own line may be wrong; in an import, torch's parts differ.
+    Of torch nothing is told: the program's own line may be wrong.
     """
     line = context.text[slice(*context.line_span(at))]
     gone = removal_names(context, package, name)
     missing = context.as_spelt(at, name)
-    if package == "torch" and name:
-        frame = "".join(context.frames_above(at)[-1:])
-        asks = "" if frame == "torch" else package_of(frame)
-        rows = plain_table("wheels.toml")["new"]
-        first = next((row["since"] for row in rows if re.fullmatch(row["name"], name)), "")
-        least = "" if gone or (context.torch and first and number(context.torch) >= number(first)) else first
-        names = {"missing": missing, "package": asks or gone.get("newer", ""), "before": gone.get("since", "")}
-        if gone or least or (asks and "cannot import name" not in line):
-            yield context.cause("torch-name-missing", at, {**names, "least": least})
-    elif (
+    if (
         (find_companion(package) or package in plain_table("libraries.toml")["generations"])
-        and package not in {"numpy", "onnxruntime", "torch-directml"}
+        and package not in {"torch", "numpy", "onnxruntime", "torch-directml"}
         and (package != "torchaudio" or gone)
         and (not name or (package != "torchvision" and "partially initialized module" not in line))
     ):

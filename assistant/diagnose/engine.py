@@ -206,7 +206,7 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
-    answers.sort(key=lambda answer: not answer[1].said and _was_tried(answer[0], log))
+    answers.sort(key=lambda answer: answer[1].is_tried(log.prose.text))  # what did not help goes last
     pairs = _for_program([*questions, *answers], rule, cause, log)
     if not pairs:
         return None
@@ -223,11 +223,6 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
         severity=rule.severity,
     )
     return Match(diagnosis, cause.lines[0] if cause.lines else None, origins)
-
-
-def _was_tried(remedy: Remedy, log: Log) -> bool:
-    """Return whether a person tells of all that a remedy sets, with these values: what was tried goes last."""
-    return bool(remedy.env) and all(f"{name}={value}".lower() in log.prose.text for name, value in remedy.env.items())
 
 
 def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list[_Pair]:

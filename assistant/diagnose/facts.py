@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import Companion, carried_by_torch_index, version_ranges
 from assistant.diagnose.log import ERROR, Log, died_at
-from assistant.diagnose.rules import NO_NAMES, Cause, is_within, plain_table
+from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
 
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
@@ -181,13 +181,6 @@ def pip_install(name: str, torch: str, *others: str) -> str:
     has_index = build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
     index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index else ""
     return f"python -m pip install {' '.join(requirements)}{index}" if requirements else ""
-
-
-def wheel_fits(package: str, context: LogContext) -> bool:
-    """Return whether a log's release of a companion is known to go with its torch."""
-    installed, public = context.machine.packages.get(package, ""), context.torch.partition("+")[0]
-    ranges = (version_range for version_range in version_ranges(package) if public and version_range.goes_with(public))
-    return bool(installed) and any(is_within(installed, version_range.versions) for version_range in ranges)
 
 
 def torchcodec_install(context: LogContext) -> str:

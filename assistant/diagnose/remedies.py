@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from itertools import dropwhile, pairwise
-from pathlib import PureWindowsPath
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -177,15 +176,14 @@ def _uv_names(context: LogContext) -> dict[str, str]:
 
 
 # File "/srv/app/models/attention.py", line 861, in forward
-_FRAME = re.compile(r"file \"([^\"\n]{1,300}\.py)\", line (\d{1,6})", re.IGNORECASE)
-_LIBRARY = re.compile(r"(?:site|dist)-packages|[\\/]lib[\\/]python3")
+_FRAME = re.compile(r"file \"([^\"\n]{0,300}?)([^\"\n\\/]{1,80}\.py)\", line (\d{1,6})")
 
 
 def _place_names(context: LogContext) -> dict[str, str]:
     """Return the placeholder `place`: the program's own line in a traceback, as attention.py:861; {} if it has none."""
-    frames = [match for _number, line in context.log.lines for match in _FRAME.finditer(line)]
-    own = [match for match in frames if not _LIBRARY.search(match[1])]
-    return {"place": f"{PureWindowsPath(own[-1][1]).name}:{own[-1][2]}"} if own else {}
+    frames = _FRAME.findall(context.text)
+    own = [f"{file}:{line}" for folder, file, line in frames if not re.search(r"-packages|[\\/]python3", folder)]
+    return {"place": own[-1]} if own else {}
 
 
 def state_names(context: LogContext) -> dict[str, str]:

@@ -291,6 +291,11 @@ class RuleRemedy(Record, frozen=True):
         texts = (self.text, *self.commands, *self.check, *(self.plan.pins if self.plan else ()))
         return {name for text in texts for name in PLACEHOLDER.findall(text)}
 
+    def is_tried(self, told: str) -> bool:
+        """Return whether a person tells of having set all its variables, unless it is for those who did."""
+        set_ = [f"{name}={value}".lower() in told for name, value in self.env.items()]
+        return bool(set_) and all(set_) and not self.said
+
     @property
     def shown(self) -> Remedy:
         """The remedy as users see it; a plan that it asks for is still to be made."""
