@@ -57,7 +57,6 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
         if key := _library_key(context, lack):
             yield _library_cause(context, lack, key)
     yield from _torchcodec_causes(context, lacks)
-    yield from _named_wheel_causes(context)
 
 
 class _Lack(NamedTuple):
@@ -211,9 +210,10 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
     elif at >= 0 and not context.went_on(at):
         ffmpeg_found, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
         is_taken = ffmpeg_found is not None and ffmpeg_found[1] <= (taken[1] if taken else "8")
-        installed, torch = context.machine.packages.get("torchcodec", ""), context.torch.partition("+")[0]
-        suiting = [each.versions for each in version_ranges("torchcodec") if torch and each.goes_with(torch)]
-        fits = any(installed and is_within(installed, versions) for versions in suiting)
+        torch, here = context.torch.partition("+")[0], context.machine.packages.get("torchcodec", "")
+        fits = torch and any(
+            each.goes_with(torch) and is_within(here, each.versions) for each in version_ranges("torchcodec")
+        )
         likelier_first = keys[::-1] if is_taken and not fits else keys[:1] if fits else keys
         for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=False):
             yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
@@ -251,21 +251,6 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
             yield _abi_cause(
                 context, symbol.at, extension or (requester.package if requester and by == "extension" else "")
             )
-
-
-# sageattention-2.2.0+cu128torch2.9.0.post3-cp39-abi3-win_amd64.whl     flash_attn-2.8.3+cu12torch2.6cxx11abiFALSE
-_FOR_TORCH = re.compile(r"(?<![\w-])([a-z][a-z\d_-]{2,40}?)[-= ]{1,12}v?\d[\w.]{0,20}\+[a-z0-9.]{0,12}torch(\d\.\d{1,2})")
-
-
-def _named_wheel_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the cause of a package that does not load and whose version names another torch than the one installed."""
-    at = max(context.text.find("dll load failed"), context.text.find("undefined symbol"))
-    asking = {package_of(module) for module in context.frames_above(at)} if at >= 0 and context.torch else set()
-    listed = (f"{name}=={version}" for name, version in context.machine.packages.items())
-    for match in _FOR_TORCH.finditer("\n".join((context.text, *listed))):
-        package = package_of(match[1].replace("-", "_"))
-        if package in asking and find_companion(package) and number(match[2])[:2] != number(context.torch)[:2]:
-            yield _abi_cause(context, at, package)._replace(basis="library-sure")
 
 
 def _abi_cause(context: LogContext, at: int, package: str) -> Cause:

@@ -119,7 +119,8 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    excluded = _excluded(log, machine)
+    rows = (row for row in plain_table("evidence.toml")["excluded"] if holds(machine, {}, row.get("unless", {})))
+    excluded = {key for row in rows if _is_said(row, log) for key in row["keys"]}  # whatever speaks for them
     causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in excluded]
     ranked = _ranked(causes, machine)
     if not ranked and supposing:
@@ -129,16 +130,12 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     return tuple(match for match in found if match)
 
 
-def _excluded(log: Log, machine: Machine) -> set[str]:
-    """Return the keys of the causes that a text or its machine excludes, by evidence.toml."""
-    return {
-        key
-        for row in plain_table("evidence.toml")["excluded"]
-        if all(compiled(pattern).search(log.text) for pattern in row["said"])
-        and not any(compiled(pattern).search(log.text) for pattern in row.get("unsaid", ()))
-        and holds(machine, row.get("facts", {}), row.get("unless", {}))
-        for key in row["keys"]
+def _is_said(row: Mapping[str, Any], log: Log) -> bool:
+    """Return whether each pattern of a row's `all` matches in a log, and none of its `none`."""
+    is_in_log = {
+        name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")
     }
+    return all(is_in_log["all"]) and not any(is_in_log["none"])
 
 
 def _ranked(causes: list[Cause], machine: Machine) -> list[tuple[Rule, Cause]]:
@@ -206,7 +203,6 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
-    answers.sort(key=lambda answer: answer[1].is_tried(log.prose.text))  # what did not help goes last
     pairs = _for_program([*questions, *answers], rule, cause, log)
     if not pairs:
         return None
@@ -232,8 +228,9 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
     left out. If none is left, the first is told without its commands; with an own runtime, a cause that the program
     itself printed with what to look at in that program.
     """
-    has_own_runtime = _names_program(log, "own_runtime")
-    if not has_own_runtime and not _names_program(log, "not_python"):
+    programs = plain_table("programs.toml")
+    has_own_runtime = _is_said(programs["own_runtime"], log)
+    if not has_own_runtime and not _is_said(programs["not_python"], log):
         return pairs
     fitting = [
         (remedy, origin)
@@ -244,13 +241,6 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
         hint = _hint_for(log, Machine())
         return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
-
-
-def _names_program(log: Log, kind: str) -> bool:
-    """Return whether a log is of a program of a kind in programs.toml, and shows no Python beside it."""
-    row = plain_table("programs.toml")[kind]
-    is_named, uses_python = (re.search("|".join(row[name]), log.text) for name in ("marks", "unless"))
-    return bool(is_named) and not uses_python
 
 
 def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
@@ -279,7 +269,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
         step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
     step = step or _question(seen, machine)
     is_part = len(log.lines) <= PART and ERROR.search(log.text) and "traceback (most recent" not in log.text
-    if step is None and not seen and is_part:
+    if step is None and not seen and is_part and not log.prose.asks_for_nothing:
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
@@ -294,8 +284,7 @@ def _hint_for(log: Log, machine: Machine) -> Remedy | None:
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
         for row in plain_table("hints.toml")["hint"]
         if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
-        and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
-        and not any(compiled(pattern).search(log.text) for pattern in row.get("none", ()))
+        and _is_said(row, log)
         and holds(machine, row.get("facts", {}))
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]

@@ -123,10 +123,8 @@ def _server_names(context: LogContext) -> dict[str, str]:
     For a vLLM that is there beside a CUDA build, `vllm_release` and `torch_build` are its version and the build's tag.
     """
     vllm, sglang = (context.machine.packages.get(name, "").partition("+")[0] for name in ("vllm", "sglang"))
-    requirements = {
-        "vllm": f"vllm=={vllm}" if vllm else "vllm",
-        "sglang": f"sglang[all]=={sglang}" if sglang else "sglang[all]",
-    }
+    named = (("vllm", "vllm", vllm), ("sglang", "sglang[all]", sglang))
+    requirements = {name: f"{full}=={version}" if version else full for name, full, version in named}
     of_build = {"vllm_release": vllm, "torch_build": context.build} if vllm and context.build.startswith("cu") else {}
     return {**requirements, **of_build}
 
@@ -175,22 +173,8 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     return {"uv": "python -m uv", "get_uv": "python -m pip install uv", "venv": "python -m uv venv"}
 
 
-# File "/srv/app/models/attention.py", line 861, in forward
-_FRAME = re.compile(r"file \"([^\"\n]{0,300}?)([^\"\n\\/]{1,80}\.py)\", line (\d{1,6})")
-
-
-def _place_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholder `place`: the program's own line in a traceback, as attention.py:861; {} if it has none."""
-    frames = _FRAME.findall(context.text)
-    own = [f"{file}:{line}" for folder, file, line in frames if not re.search(r"-packages|[\\/]python3", folder)]
-    return {"place": own[-1]} if own else {}
-
-
 def state_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `good` and `bad`, two versions of which a text says that only the first works.
-
-    `back` is the command that puts a good PyTorch back. {} if no text tells it.
-    """
+    """Return the versions `good` and `bad` that a text tells, and the command `back` to a good PyTorch; {} if none."""
     patterns = plain_table("hints.toml")["good_and_bad"]
     pair = next(filter(None, (compiled(pattern).search(context.text) for pattern in patterns)), None)
     if pair is None:
@@ -198,11 +182,9 @@ def state_names(context: LogContext) -> dict[str, str]:
     form = rf"torch(?: version)?[ :=]{{1,3}}({re.escape(pair['good'])}[\w.]*(?:\+[\w.]{{2,30}})?)"
     torch = max(re.findall(form, context.text), key=len, default="")
     build = torch.partition("+")[2]
-    variant = AMD_INDEX if re.match(r"rocm\d{1,2}\.\d{1,2}\.", build) else build
-    index = load_catalog().index_url(variant, torch) if build else None
+    index = load_catalog().index_url(AMD_INDEX if build.count(".") > 1 else build, torch) if build else None
     back = f'python -m pip install "torch=={torch}"' + (f" --index-url {index}" if index else "") if torch else ""
-    names = {"good": pair["good"], "bad": pair["bad"], "back": back}
-    return {name: value for name, value in names.items() if value}
+    return {"good": pair["good"], "bad": pair["bad"], **({"back": back} if back else {})}
 
 
 # Each gives values for some placeholders; those of the rule's cause go before them.
@@ -218,7 +200,6 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _amd_names,
     _ffmpeg_names,
     _server_names,
-    _place_names,
     state_names,
 )
 
@@ -308,7 +289,8 @@ def remedies_for(
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
-        is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, remedy.known, remedy.unless)
+        is_fit = holds(machine, remedy.known, remedy.unless)
+        is_possible = is_fit and False not in evaluate(machine, remedy.facts).values()
         if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
             commands = _available(remedy.commands, machine)
             checks = tuple(check for check in remedy.check if _runs_on(check, machine))
