@@ -60,10 +60,8 @@ _CHANGED = _form(
     rf"({_VERSION}{_LOCAL}?)[ \t]?(?:to|->|→|=>|变成了?|换成了?|变为|降到|到"
     rf"|(?:and|then) (?:put|install|bring|get)s?(?: in)?(?: an?)?(?: plain)?(?: torch)?)[ \t]?({_VERSION}{_LOCAL}?)"
 )
-# nvidia driver version: 450.51.06    driver 472.12    驱动512.95    driver version   : 580.95.05
-_DRIVER = _form(r"(?:drivers?|驱动)[^\n\d]{0,24}(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])")
-# keeps it at driver 550     驱动是535
-_DRIVER_BRANCH = _form(r"(?:driver|驱动)(?: at| is| version|是|版本)?[ :=]{0,2}([345]\d\d)(?![\w.%])")
+# nvidia driver version: 450.51.06    driver 472.12    驱动512.95    driver version   : 580.95.05    at driver 550
+_DRIVER = _form(r"(?:drivers?|驱动)(?:[^\n\d]{0,24}(?=\d{3}\.\d)|[ 是]{0,2}(?=[345]\d\d ))(\d{3}[\d.]{0,7}\b)(?![\w.])")
 _PYTHON = (
     # python 3.13   python-3.10.6   python version: 3.12.4   python: 3.11.9   python3.13   3.14的python   cpython 3.12.8
     _form(
@@ -137,9 +135,6 @@ def read_mentioned(text: str) -> Machine:
         systems = [name for name, pattern in patterns("spoken").items() if _first(pattern, text)]
         systems = [name for name in systems if _is_with_version(patterns("spoken")[name], text)] or systems
     system: Any = "linux" if wsl else systems[0] if len(systems) == 1 else None
-    packages = _read_packages(text)
-    if system == "macos" and re.search(r"\+(?:rocm|xpu)", packages.get("torch", "")):  # what a Mac has none of
-        system = None
     found = _PATH.search(text)
     in_path = f"3.{next(filter(None, found.groups()))}" if found else None
     return Machine(
@@ -149,9 +144,9 @@ def read_mentioned(text: str) -> Machine:
         glibc=next((match[1] or match[2] for match in _GLIBC.finditer(text)), None),
         python=next(filter(None, (_first(form, text) for form in _PYTHON)), None) or in_path,
         python_bits=32 if _BITS.search(text) else None,
-        nvidia_driver=_first(_DRIVER, text) or _first(_DRIVER_BRANCH, text),
+        nvidia_driver=_first(_DRIVER, text),
         gpus=_read_gpus(text),
-        packages=packages,
+        packages=_read_packages(text),
     )
 
 
