@@ -113,11 +113,14 @@ def of_rules() -> Iterator[Used]:
         yield from (
             Used("programs.toml", re.compile("|".join(row[key])), "search") for key in ("names", "text") if key in row
         )
-    for kind in ("own_runtime", "not_python", "no_torch"):
+    for kind in ("own_runtime", "not_python"):
         yield from (
-            Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("marks", "unless")
+            Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("all", "none")
         )
-    for hint in tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))["hint"]:
+    hints = tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))
+    excluded = tomllib.loads((folder / "evidence.toml").read_text(encoding="utf-8"))["excluded"]
+    yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in hints["good_and_bad"])
+    for hint in (*hints["hint"], *excluded):
         texts = (*hint.get("any", ()), *hint.get("all", ()), *hint.get("none", ()))
         yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):

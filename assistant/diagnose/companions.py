@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from assistant.catalog import number
-from assistant.catalog.companions import find_companion
+from assistant.catalog.companions import find_companion, version_ranges
 from assistant.diagnose.builds import (
     LibraryFile,
     Missing,
@@ -210,8 +210,12 @@ def _torchcodec_causes(context: LogContext, lacks: list[_Lack]) -> Iterator[Caus
     elif at >= 0 and not context.went_on(at):
         ffmpeg_found, taken = _FFMPEG_FOUND.search(context.text), _FFMPEG_TAKEN.search(context.text)
         is_taken = ffmpeg_found is not None and ffmpeg_found[1] <= (taken[1] if taken else "8")
-        likelier_first = keys[::-1] if is_taken else keys
-        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=True):
+        torch, here = context.torch.partition("+")[0], context.machine.packages.get("torchcodec", "")
+        fits = torch and any(
+            each.goes_with(torch) and is_within(here, each.versions) for each in version_ranges("torchcodec")
+        )
+        likelier_first = keys[::-1] if is_taken and not fits else keys[:1] if fits else keys
+        for key, basis in zip(likelier_first, ("library-part", "library-else"), strict=False):
             yield context.cause(key, at, {**names, "library": "libtorchcodec"}, basis)
 
 
@@ -296,24 +300,14 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
 def _missing_name_causes(context: LogContext, at: int, package: str, name: str) -> Iterator[Cause]:
     """Yield the cause of a name that a package lacks, or of a part of it ("" as name): it is of another release.
 
-    A name that torch lacks shows that its release is too new or too old for who asks. A name that no table lists is
-    told if an installed package asks for it, as a program's own line may be wrong; in an import, torch's parts differ.
+    Of torch nothing is told: the program's own line may be wrong.
     """
     line = context.text[slice(*context.line_span(at))]
     gone = removal_names(context, package, name)
     missing = context.as_spelt(at, name)
-    if package == "torch" and name:
-        frame = "".join(context.frames_above(at)[-1:])
-        asks = "" if frame == "torch" else package_of(frame)
-        rows = plain_table("wheels.toml")["new"]
-        first = next((row["since"] for row in rows if re.fullmatch(row["name"], name)), "")
-        least = "" if gone or (context.torch and first and number(context.torch) >= number(first)) else first
-        names = {"missing": missing, "package": asks or gone.get("newer", ""), "before": gone.get("since", "")}
-        if gone or least or (asks and "cannot import name" not in line):
-            yield context.cause("torch-name-missing", at, {**names, "least": least})
-    elif (
+    if (
         (find_companion(package) or package in plain_table("libraries.toml")["generations"])
-        and package not in {"numpy", "onnxruntime", "torch-directml"}
+        and package not in {"torch", "numpy", "onnxruntime", "torch-directml"}
         and (package != "torchaudio" or gone)
         and (not name or (package != "torchvision" and "partially initialized module" not in line))
     ):

@@ -12,7 +12,7 @@ from assistant.diagnose.environments import lacking_names, project_names, sure_n
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import ERROR, Log, ended_well, read_log
-from assistant.diagnose.remedies import family_shown, remedies_for, typed_names, with_remedy_names
+from assistant.diagnose.remedies import family_shown, remedies_for, state_names, typed_names, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
     PLACEHOLDER,
@@ -48,8 +48,6 @@ _NO_LONGER = re.compile(
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
 _OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
-# Causes of PyTorch's build, which a text of a program with another runtime does not have.
-_OF_TORCH = {"torch-cpu-build-installed", "wrong-backend-build-for-gpu", "torch-replaced"}
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 _QUESTIONS = {
@@ -117,18 +115,27 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if log.prose.is_solved or (ended_well(log) and not log.prose.symptoms):
+    if log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told)):
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    left_out = _OF_TORCH if "torch" not in machine.packages and _names_program(log, "no_torch") else ()
-    causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in left_out]
+    rows = (row for row in plain_table("evidence.toml")["excluded"] if holds(machine, {}, row.get("unless", {})))
+    excluded = {key for row in rows if _is_said(row, log) for key in row["keys"]}  # whatever speaks for them
+    causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in excluded]
     ranked = _ranked(causes, machine)
     if not ranked and supposing:
         ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
     found = (_to_match(rule, cause, context) for rule, cause in ranked)
     return tuple(match for match in found if match)
+
+
+def _is_said(row: Mapping[str, Any], log: Log) -> bool:
+    """Return whether each pattern of a row's `all` matches in a log, and none of its `none`."""
+    is_in_log = {
+        name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")
+    }
+    return all(is_in_log["all"]) and not any(is_in_log["none"])
 
 
 def _ranked(causes: list[Cause], machine: Machine) -> list[tuple[Rule, Cause]]:
@@ -221,8 +228,9 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
     left out. If none is left, the first is told without its commands; with an own runtime, a cause that the program
     itself printed with what to look at in that program.
     """
-    has_own_runtime = _names_program(log, "own_runtime")
-    if not has_own_runtime and not _names_program(log, "not_python"):
+    programs = plain_table("programs.toml")
+    has_own_runtime = _is_said(programs["own_runtime"], log)
+    if not has_own_runtime and not _is_said(programs["not_python"], log):
         return pairs
     fitting = [
         (remedy, origin)
@@ -233,13 +241,6 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
         hint = _hint_for(log, Machine())
         return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
-
-
-def _names_program(log: Log, kind: str) -> bool:
-    """Return whether a log is of a program of a kind in programs.toml, and shows no Python beside it."""
-    row = plain_table("programs.toml")[kind]
-    is_named, uses_python = (re.search("|".join(row[name]), log.text) for name in ("marks", "unless"))
-    return bool(is_named) and not uses_python
 
 
 def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
@@ -260,7 +261,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     An error that says all itself goes first, then a check of the GPU if all are of one maker, then the first unknown
     fact that tells the causes of the symptoms apart; None if nothing can be said.
     """
-    seen = log.prose.symptoms
+    seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
     step = _hint_for(log, machine)
     if step is None and (seen or _ON_THE_CPU.search(log.text)):
         vendors = {gpu.vendor.value for gpu in machine.gpus}
@@ -268,7 +269,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
         step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
     step = step or _question(seen, machine)
     is_part = len(log.lines) <= PART and ERROR.search(log.text) and "traceback (most recent" not in log.text
-    if step is None and not seen and is_part:
+    if step is None and not seen and is_part and not log.prose.asks_for_nothing:
         step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
@@ -283,13 +284,13 @@ def _hint_for(log: Log, machine: Machine) -> Remedy | None:
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
         for row in plain_table("hints.toml")["hint"]
         if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
-        and all(compiled(pattern).search(log.text) for pattern in row.get("all", ()))
-        and not any(compiled(pattern).search(log.text) for pattern in row.get("none", ()))
+        and _is_said(row, log)
         and holds(machine, row.get("facts", {}))
     ]
     hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
     context = LogContext(log, merged(machine, log.facts))
-    names = {**typed_names(context), **project_names(context), **lacking_names(context)} if hints else NO_NAMES
+    finders = (typed_names, project_names, lacking_names, state_names)
+    names = {name: value for find in finders for name, value in find(context).items()} if hints else NO_NAMES
     return next(filter(None, (_as_remedy(row, names) for row in hints)), None)
 
 

@@ -108,7 +108,8 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
             where,
             path=path if _ABSOLUTE.match(path) else "",
             python=f"{quoted} -s" if "python_embed" in path.lower() else quoted,
-            pip="uv pip" if has_uv and ".venv" in path else "",
+            # A tool of uv has no pip of its own.
+            pip="uv pip" if (has_uv and ".venv" in path) or re.search(r"[\\/]uv[\\/]tools[\\/]", path) else "",
         )
     if project:
         text = "\n".join(line for _number, line in log.lines)

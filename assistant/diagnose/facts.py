@@ -142,15 +142,10 @@ class LogContext:
         """Return the modules of the frames above a position, the nearest last; () if there are none."""
         return tuple(_FRAME.findall(self.text[max(0, at - FAR) : at]))
 
-    @cached_property
-    def _died(self) -> int:
-        """The position after the program's last uncaught error; -1 if there is none."""
-        return died_at(self.text)
-
     def went_on(self, at: int) -> bool:
         """Return whether the program went on without what is missing at a position."""
         line, end = self.line_span(at)
-        if line < self._died <= end + 1:
+        if line < died_at(self.text) <= end + 1:
             return False
         nearby = _ADVISES.sub("", self.text[max(0, line - NEAR) : min(len(self.text), end + 160)])
         does_without = _DOES_WITHOUT.search(nearby) and not ERROR.search(self.text, end)

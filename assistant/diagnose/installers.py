@@ -290,11 +290,13 @@ def _machine_causes(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _cache_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if a cache gave an old answer: without it all is well, or the answer tells of an older glibc."""
+    """Yield a cause if a cache gave an old answer: without it all is well, or with another; or glibc is newer."""
     lacks = attempt.failure.lacks
     is_outdated = lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ()
     is_wrong = lacks in {"python", "platform"} and attempt.is_served
-    if is_outdated or (is_wrong and pattern_of("works_without_cache").search(attempt.text)):
+    file = re.escape(f"{attempt.package}-{attempt.failure.release}")
+    is_taken = lacks == "platform" and re.search(rf"successfully installed [^\n]{{0,900}}\b{file}(?!\d)", attempt.text)
+    if is_taken or is_outdated or (is_wrong and pattern_of("works_without_cache").search(attempt.text)):
         yield attempt.cause("stale-installer-cache")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import accumulate
 
@@ -342,6 +342,7 @@ _COMFY_FAILED = re.compile(
 _PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
 
 
+@lru_cache(maxsize=1)  # several ask for one text
 def died_at(text: str) -> int:
     """Return the position after the last uncaught Python error; -1 if there is none or a prompt follows it.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import load_catalog
+from assistant.catalog import AMD_INDEX, load_catalog, number
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.rows import CORE
@@ -37,7 +37,7 @@ from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
 from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
+from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, compiled, evaluate, holds, plain_table
 from assistant.model.finding import Launch
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -123,10 +123,8 @@ def _server_names(context: LogContext) -> dict[str, str]:
     For a vLLM that is there beside a CUDA build, `vllm_release` and `torch_build` are its version and the build's tag.
     """
     vllm, sglang = (context.machine.packages.get(name, "").partition("+")[0] for name in ("vllm", "sglang"))
-    requirements = {
-        "vllm": f"vllm=={vllm}" if vllm else "vllm",
-        "sglang": f"sglang[all]=={sglang}" if sglang else "sglang[all]",
-    }
+    named = (("vllm", "vllm", vllm), ("sglang", "sglang[all]", sglang))
+    requirements = {name: f"{full}=={version}" if version else full for name, full, version in named}
     of_build = {"vllm_release": vllm, "torch_build": context.build} if vllm and context.build.startswith("cu") else {}
     return {**requirements, **of_build}
 
@@ -175,6 +173,20 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     return {"uv": "python -m uv", "get_uv": "python -m pip install uv", "venv": "python -m uv venv"}
 
 
+def state_names(context: LogContext) -> dict[str, str]:
+    """Return the versions `good` and `bad` that a text tells, and the command `back` to a good PyTorch; {} if none."""
+    patterns = plain_table("hints.toml")["good_and_bad"]
+    pair = next(filter(None, (compiled(pattern).search(context.text) for pattern in patterns)), None)
+    if pair is None:
+        return {}
+    form = rf"torch(?: version)?[ :=]{{1,3}}({re.escape(pair['good'])}[\w.]*(?:\+[\w.]{{2,30}})?)"
+    torch = max(re.findall(form, context.text), key=len, default="")
+    build = torch.partition("+")[2]
+    index = load_catalog().index_url(AMD_INDEX if build.count(".") > 1 else build, torch) if build else None
+    back = f'python -m pip install "torch=={torch}"' + (f" --index-url {index}" if index else "") if torch else ""
+    return {"good": pair["good"], "bad": pair["bad"], **({"back": back} if back else {})}
+
+
 # Each gives values for some placeholders; those of the rule's cause go before them.
 _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     typed_names,
@@ -188,6 +200,7 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _amd_names,
     _ffmpeg_names,
     _server_names,
+    state_names,
 )
 
 
@@ -239,6 +252,8 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
     found = {**filled, **_names_for_rule(context, rule.key), **names}
     package = found.get("package", "")
+    if present := number(context.machine.packages.get(package, ""))[:2]:
+        found["older"] = f"{package}<{'.'.join(map(str, present))}"
     if package == UNNAMED:  # the installer refuses a Python without saying for which package
         found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
         found |= {"again": found["typed"]} if "typed" in found else {}
@@ -247,7 +262,8 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     if package:
         typed = typed_names(context).get("typed_any", "")
         of_folder = re.search(r"(?:^| )(?:\.{1,2}(?:[/\\]| |$)|\S{1,200}\.(?:tar\.gz|zip)(?: |$))", typed)
-        source = typed if of_folder else source_of(package)  # what is built is the user's own copy
+        is_pinned = " " not in typed and canonicalize_name(typed.partition("==")[0]) == package
+        source = typed if of_folder or is_pinned else source_of(package)  # the user's own copy, or release
         found = {"from_source": source, **wheel_names(context, package), **found}
     return found
 
@@ -273,7 +289,8 @@ def remedies_for(
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
-        is_possible = False not in evaluate(machine, remedy.facts).values() and holds(machine, {}, remedy.unless)
+        is_fit = holds(machine, remedy.known, remedy.unless)
+        is_possible = is_fit and False not in evaluate(machine, remedy.facts).values()
         if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
             commands = _available(remedy.commands, machine)
             checks = tuple(check for check in remedy.check if _runs_on(check, machine))

@@ -164,12 +164,6 @@ def _variables_match(machine: Machine, patterns: dict[str, str]) -> Iterator[Ver
         yield bool(re.search(pattern, machine.env[name])) if name in machine.env else None
 
 
-def _env_any(machine: Machine, patterns: dict[str, str]) -> Verdict:
-    """Return whether at least one of the variables matches its pattern; None if none of them is listed."""
-    answers = {*_variables_match(machine, patterns)} - {None}
-    return True in answers if answers else None
-
-
 QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "os": _os,
     "os_version": _attribute("os_version", _matches),
@@ -192,7 +186,10 @@ QUESTIONS: dict[str, Callable[[Machine, Any], Verdict]] = {
     "builds_differ": _builds_differ,
     "targets": _targets_differ,
     "env": lambda machine, patterns: _all_hold(_variables_match(machine, patterns)),
-    "env_any": _env_any,
+    # Whether at least one does; None if none of them is listed.
+    "env_any": lambda machine, patterns: max(
+        (found for found in _variables_match(machine, patterns) if found is not None), default=None
+    ),
 }
 
 
@@ -262,7 +259,7 @@ class PlanRequest(Record, frozen=True):
 
 
 class RuleRemedy(Record, frozen=True):
-    """One remedy of a rule; `facts` and `unless` are the conditions under which it can work, as in `Sign`.
+    """One remedy of a rule; it can work if none of `facts` is known not to hold, all of `known` are, none of `unless`.
 
     It is for those whose log matches each pattern in `said` and none in `unsaid`: what a person may not change, the
     program that runs, the way a package was installed.
@@ -280,6 +277,7 @@ class RuleRemedy(Record, frozen=True):
     general: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
+    known: dict[str, object] = {}
     said: tuple[str, ...] = ()
     unsaid: tuple[str, ...] = ()
     names: dict[str, str] = {}
@@ -335,17 +333,6 @@ class Rule(Record, frozen=True):
     def lacks(self, names: Mapping[str, str]) -> bool:
         """Return whether `cause` has a placeholder that `names` does not fill."""
         return bool({*PLACEHOLDER.findall(self.cause)} - {*names})
-
-    @property
-    def signs(self) -> tuple[str, ...]:
-        """All patterns of all signs, by which a log shows the cause."""
-        return tuple(text for sign in self.sign for group in (sign.any, sign.all, sign.none) for text in group)
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """All patterns of all signs and remedies."""
-        words = (group for remedy in self.remedy for group in (remedy.said, remedy.unsaid))
-        return (*self.signs, *(text for group in words for text in group))
 
 
 class Case(Record, frozen=True):
@@ -415,8 +402,10 @@ class Rules:
         )
         self.checks = tuple(check for file in rule_files for check in file.check)
         self.by_key = {rule.key: rule for rule in self.rules}
-        self.literals = {text: literals(text) for rule in self.rules for text in rule.patterns}
-        self.marks = frozenset().union(*(literals(text) for rule in self.rules for text in rule.signs))
+        of_signs = [text for rule in self.rules for sign in rule.sign for text in (*sign.any, *sign.all, *sign.none)]
+        of_remedies = [text for rule in self.rules for each in rule.remedy for text in (*each.said, *each.unsaid)]
+        self.literals = {text: literals(text) for text in (*of_signs, *of_remedies)}
+        self.marks = frozenset().union(*map(literals, of_signs))
         self.variables = tuple(
             dict.fromkeys(name for check in self.checks for case in check.case for name in case.variables)
         )

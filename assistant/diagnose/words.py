@@ -75,7 +75,8 @@ class Prose:
         self._indexes = [index for index, _line in lines]
         self._starts = [match.end() for match in re.finditer(r"^", self.text, re.MULTILINE)]
         printed = (line for (_number, line), mine in zip(log.lines, log.written, strict=True) if not mine)
-        self._is_all_prose = not any(map(str.strip, printed))
+        # Whether it tells how a problem was solved, and no line of it was printed by a program.
+        self.is_solved = "solved" in self.told and not any(map(str.strip, printed))
 
     @cached_property
     def asks_for_nothing(self) -> bool:
@@ -92,11 +93,6 @@ class Prose:
     def symptoms(self) -> list[dict[str, Any]]:
         """The rows of the symptoms that are told, in the order of their table."""
         return [row for row in _table("symptom") if row["key"] in self.told]
-
-    @property
-    def is_solved(self) -> bool:
-        """Whether a text tells how a problem was solved, and no line of it was printed by a program."""
-        return "solved" in self.told and self._is_all_prose
 
     def find(self, sign: Sign) -> tuple[tuple[int, ...], Mapping[str, str]] | None:
         """Return the indexes of the lines that tell a sign of prose.toml, and its name; None if it is not told."""

@@ -60,8 +60,8 @@ _CHANGED = _form(
     rf"({_VERSION}{_LOCAL}?)[ \t]?(?:to|->|→|=>|变成了?|换成了?|变为|降到|到"
     rf"|(?:and|then) (?:put|install|bring|get)s?(?: in)?(?: an?)?(?: plain)?(?: torch)?)[ \t]?({_VERSION}{_LOCAL}?)"
 )
-# nvidia driver version: 450.51.06    driver 472.12    驱动512.95    driver version   : 580.95.05
-_DRIVER = _form(r"(?:drivers?|驱动)[^\n\d]{0,24}(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])")
+# nvidia driver version: 450.51.06    driver 472.12    驱动512.95    driver version   : 580.95.05    at driver 550
+_DRIVER = _form(r"(?:drivers?|驱动)(?:[^\n\d]{0,24}(?=\d{3}\.\d)|[ 是]{0,2}(?=[345]\d\d ))(\d{3}[\d.]{0,7}\b)(?![\w.])")
 _PYTHON = (
     # python 3.13   python-3.10.6   python version: 3.12.4   python: 3.11.9   python3.13   3.14的python   cpython 3.12.8
     _form(
