@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Pins(NamedTuple):
-    """Pins by package: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along.
+    """Pins by package: on torch, its build (`local`, a tag such as cu124), torchvision and torchaudio, and `others`.
 
     `releases` are the versions of torch that they allow, worked out once; None where that has not been done.
     """
@@ -178,7 +178,10 @@ class Context(NamedTuple):
     request: Request
 
     def wheels(self, family: str) -> list[TorchWheel]:
-        """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
+        """Return the builds that install here and that the pins allow, of a variant family, newest first.
+
+        `family` is "cu", "rocm", "xpu", "cpu" or "pypi".
+        """
         wheels = self.catalog.wheels(self.target.platform, self.target.tag, family)
         return [wheel for wheel in wheels if self.can_install(wheel) and self.pins.allow(wheel)]
 
@@ -192,7 +195,10 @@ class Context(NamedTuple):
         return not target.glibc or target.glibc >= wheel.glibc
 
     def published_line(self, package: str, cuda: int | None = None) -> str | None:
-        """Return the line for a package that plans add, for a CUDA major; None if it has no wheel here."""
+        """Return the requirement line for a package such as NumPy, which plans add; None if it has no wheel here.
+
+        `cuda` is the CUDA major for `onnxruntime-gpu`, which has a line for each.
+        """
         row = self.catalog.by("torch.basics", "package", "cuda").get((package, cuda))
         if row and self.target.tag in row.pythons.get(self.target.platform, ()):
             return str(row.requirement or row.package)
@@ -226,8 +232,8 @@ def macos_minimum(version: str) -> Number:
 class Candidate(NamedTuple):
     """A build that works here: torch `version` from `variant`, on the GPUs `cards`, none for the CPU and Apple's.
 
-    `also` are further requirements. `targets` are those whose code an index keeps in extras, as AMD's does; `index_url`
-    is set where the variant alone does not tell it.
+    `env` are variables to set, `also` further requirement lines. `targets` are the GPU targets ("gfx1100") whose code
+    an index keeps in extras, as AMD's does; `index_url` is set where the variant alone does not tell it.
     """
 
     backend: Backend
