@@ -46,7 +46,7 @@ BUDGETS = {
     "assistant/verify": (1900, 1000),
     "assistant/wizard": (3125, 1500),
     "docs": (600, 300),
-    "tests": (40250, 19250),
+    "tests": (40260, 19250),
 }
 
 
