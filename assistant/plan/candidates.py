@@ -183,10 +183,10 @@ class Context(NamedTuple):
         `family` is "cu", "rocm", "xpu", "cpu" or "pypi".
         """
         wheels = self.catalog.wheels(self.target.platform, self.target.tag, family)
-        return [wheel for wheel in wheels if self.can_install(wheel) and self.pins.allow(wheel)]
+        return [wheel for wheel in wheels if self.is_system_new_enough(wheel) and self.pins.allow(wheel)]
 
-    def can_install(self, wheel: TorchWheel) -> bool:
-        """Return whether glibc or macOS is new enough for a build, True if unknown; the Python is not checked."""
+    def is_system_new_enough(self, wheel: TorchWheel) -> bool:
+        """Return whether glibc or macOS is new enough for a build of this platform; True if unknown, and on Windows."""
         target = self.target
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on
@@ -371,7 +371,7 @@ def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
     holds = {
         "newer-torch-not-for-system": bool(builds),
         "newer-torch-not-for-python": bool(here),
-        "newer-torch-needs-newer-system": any(context.can_install(wheel) for wheel in here),
+        "newer-torch-needs-newer-system": any(context.is_system_new_enough(wheel) for wheel in here),
         "newer-torch-not-seen": any(wheel.confirmed for wheel in here),
     }
     key = next((key for key, holds_here in holds.items() if not holds_here), "")

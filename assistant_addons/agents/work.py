@@ -61,6 +61,7 @@ def answered(value: object) -> CallToolResult:
 
 
 def _visible(value: object) -> object:
+    """Return a JSON value with every character of its texts visible."""
     if isinstance(value, dict):
         return {visible(str(key)): _visible(item) for key, item in value.items()}
     if isinstance(value, list):
