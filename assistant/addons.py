@@ -27,7 +27,7 @@ READERS = "assistant.readers"
 
 @cache
 def names(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by their names, in alphabetical order; nothing of them is imported."""
+    """Return the entry points of a group by name, in alphabetical order, importing none; they are read only once."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - 25 ms that a command of the core need not pay
 
     return {entry.name: entry for entry in sorted(entry_points(group=group))}

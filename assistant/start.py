@@ -283,7 +283,8 @@ def _pip_settings(pip: list[str | Path]) -> PipSettings:
 def _find_uv(python: Path, pip: list[str | Path]) -> Path | None:
     """Return the uv that runs this start, one on PATH or of an environment made before, else one installed with pip.
 
-    None if there is none and it cannot be installed.
+    `pip` are the first words of pip's command, [] if there is none; it installs uv beside `python`. Returns None if
+    there is no uv and it cannot be installed.
     """
     name = "uv.exe" if sys.platform == "win32" else "uv"
     there = shutil.which(os.environ.get("UV", "")) or shutil.which("uv")

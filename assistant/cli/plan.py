@@ -80,7 +80,8 @@ _KINDS = 1024  # chosen: kinds of machines whose plans are kept, some 20 kB each
 def plan_tools(options: Mapping[str, Any]) -> Tools:
     """Return the tools for planning here, with the package sources that the options and the user's settings name.
 
-    Progress is printed to standard error, if that is a terminal.
+    `options` are keyword arguments of `Sources`, those of `source_options` alone. Progress is printed to standard
+    error, if that is a terminal.
     """
     host = LiveHost()
 

@@ -124,10 +124,11 @@ def export(
 
 
 def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[str, str]:
-    """Return the texts of the chosen formats, else of a purpose's that suit, by path, with the files that they need.
+    """Return the texts of the chosen formats by path, with the files that they need.
 
-    No text holds a hidden character. Raises `Unsuited` for a chosen format or file that this setup cannot have, and
-    `BadInput` for an unknown one.
+    `formats` may also name single files. Without any, the formats are those of `purpose` that suit the setup, and for
+    "" all that do. No text holds a hidden character. Raises `Unsuited` for a chosen format or file that this setup
+    cannot have, `BadInput` for an unknown one, and `KeyError` for an unknown purpose.
     """
     written: dict[str, str] = {}
     for name, file in map(_find_format, formats or PURPOSES[purpose].formats):

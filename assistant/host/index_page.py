@@ -94,7 +94,8 @@ class _Release(msgspec.Struct):
 def read_required_versions(content: bytes, version: str, name: str) -> str:
     """Return which versions of package `name` a release requires, as ">=2,<3"; the release is given as PyPI's JSON.
 
-    Returns "" for JSON that cannot be read or is not of release `version`, and if it requires none without a marker.
+    `name` must be spelled as the release spells it. Returns "" if the JSON or a requirement in it cannot be read, if it
+    is not of release `version`, and if the package is not required without a marker.
     """
     try:
         info = decoder(_Release).decode(content).info

@@ -144,8 +144,8 @@ def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
 def uv_environment(settings: PipSettings, present: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables that make uv look where pip would.
 
-    What the user has set for uv (UV_*) in the `present` environment is left out. pip's certificate and proxy override
-    the general SSL_CERT_FILE and *_PROXY, because pip does the same.
+    What the user has set for uv (UV_*) in the environment `present` (None: nothing) is left out. pip's certificate and
+    proxy override the general SSL_CERT_FILE and *_PROXY, because pip does the same.
     """
     proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
     variables = {

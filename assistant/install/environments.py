@@ -368,7 +368,8 @@ def nothing_to_undo_error(target: Path) -> BadInput:
 def delete_previous(target: Path) -> int:
     """Delete the environment that a target's one replaced; return the bytes of its files without further hard links.
 
-    Returns 0 if there is none. Raises as `settle_journal` does.
+    Returns 0 if there is none. Takes the target's lock, so that a caller must not hold it. Raises as `lock_and_settle`
+    does.
     """
     places, freed = Places(target), 0
     if previous_marker(target):

@@ -178,7 +178,10 @@ def check_disk(host: Host, target: Path, download: int) -> None:
 
 
 def _nearest_existing(target: Path) -> Path:
-    """Return the target itself if it exists, else the lowest folder above it that does."""
+    """Return the absolute target if it exists, else the nearest path above it that does, even if that is a file.
+
+    Without any, as on a drive that is missing, the root is returned.
+    """
     folder = target.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

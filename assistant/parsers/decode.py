@@ -134,10 +134,10 @@ def _line(line: bytes) -> str:
 
 @cache
 def _encodings(own: str) -> tuple[str, ...]:
-    """Return the encodings to try in order; `own` is the locale's.
+    """Return the encodings to try in order, none of which can read everything; `own` is the locale's.
 
-    In a code page of one byte for each letter nearly everything can be read: Chinese comes before it as far as its
-    common letters go, which no accent among ASCII looks like.
+    As a code page with one byte for each letter reads nearly any bytes, Chinese with its common characters alone
+    (gb2312) goes before it: single accents among ASCII do not read as such. Raises `LookupError` for an unknown `own`.
     """
     name = codecs.lookup(own).name
     if name in {"utf-8", "ascii", "gbk", "gb2312", "gb18030"}:

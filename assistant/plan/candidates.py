@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Pins(NamedTuple):
-    """Pins by package: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along.
+    """Pins by package: on torch, its build (`local`, a tag such as cu124), torchvision and torchaudio, and `others`.
 
     `releases` are the versions of torch that they allow, worked out once; None where that has not been done.
     """
@@ -178,12 +178,15 @@ class Context(NamedTuple):
     request: Request
 
     def wheels(self, family: str) -> list[TorchWheel]:
-        """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
-        wheels = self.catalog.wheels(self.target.platform, self.target.tag, family)
-        return [wheel for wheel in wheels if self.can_install(wheel) and self.pins.allow(wheel)]
+        """Return the builds that install here and that the pins allow, of a variant family, newest first.
 
-    def can_install(self, wheel: TorchWheel) -> bool:
-        """Return whether glibc or macOS is new enough for a build, True if unknown; the Python is not checked."""
+        `family` is "cu", "rocm", "xpu", "cpu" or "pypi".
+        """
+        wheels = self.catalog.wheels(self.target.platform, self.target.tag, family)
+        return [wheel for wheel in wheels if self.is_system_new_enough(wheel) and self.pins.allow(wheel)]
+
+    def is_system_new_enough(self, wheel: TorchWheel) -> bool:
+        """Return whether glibc or macOS is new enough for a build of this platform; True if unknown, and on Windows."""
         target = self.target
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on
@@ -192,7 +195,10 @@ class Context(NamedTuple):
         return not target.glibc or target.glibc >= wheel.glibc
 
     def published_line(self, package: str, cuda: int | None = None) -> str | None:
-        """Return the line for a package that plans add, for a CUDA major; None if it has no wheel here."""
+        """Return the requirement line for a package such as NumPy, which plans add; None if it has no wheel here.
+
+        `cuda` is the CUDA major for `onnxruntime-gpu`, which has a line for each.
+        """
         row = self.catalog.by("torch.basics", "package", "cuda").get((package, cuda))
         if row and self.target.tag in row.pythons.get(self.target.platform, ()):
             return str(row.requirement or row.package)
@@ -226,8 +232,8 @@ def macos_minimum(version: str) -> Number:
 class Candidate(NamedTuple):
     """A build that works here: torch `version` from `variant`, on the GPUs `cards`, none for the CPU and Apple's.
 
-    `also` are further requirements. `targets` are those whose code an index keeps in extras, as AMD's does; `index_url`
-    is set where the variant alone does not tell it.
+    `env` are variables to set, `also` further requirement lines. `targets` are the GPU targets ("gfx1100") whose code
+    an index keeps in extras, as AMD's does; `index_url` is set where the variant alone does not tell it.
     """
 
     backend: Backend
@@ -365,7 +371,7 @@ def why_not_newest(candidate: Candidate, context: Context) -> Message | None:
     holds = {
         "newer-torch-not-for-system": bool(builds),
         "newer-torch-not-for-python": bool(here),
-        "newer-torch-needs-newer-system": any(context.can_install(wheel) for wheel in here),
+        "newer-torch-needs-newer-system": any(context.is_system_new_enough(wheel) for wheel in here),
         "newer-torch-not-seen": any(wheel.confirmed for wheel in here),
     }
     key = next((key for key, holds_here in holds.items() if not holds_here), "")

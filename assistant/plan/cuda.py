@@ -104,9 +104,10 @@ def _builds_for_driver(context: Context) -> list[TorchWheel]:
 
 
 def _driver_reaches(least: Number, context: Context) -> bool:
-    """Return whether the driver is at least of version `least`; a driver of which nothing is known is new enough.
+    """Return whether the driver is of version `least` or newer; True if nothing is known about it.
 
-    If only the driver's CUDA version is known, that is compared with the highest one that drivers up to `least` have.
+    If only its CUDA version is known, that is compared, by driver branch, with the highest that drivers up to `least`
+    support.
     """
     driver = context.driver
     if driver.version or not driver.api:
@@ -164,7 +165,10 @@ def _best_build(wheels: list[TorchWheel], cards: list[Card], context: Context) -
 
 
 def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
-    """Return a sort key; higher if the driver is as new as the build's CUDA, and then for newer CUDA, else older."""
+    """Return a sort key, higher for the build to prefer: one whose CUDA is no newer than the driver's.
+
+    Of several such builds, that of the newest CUDA is preferred; of other builds, that of the oldest.
+    """
     own = context.catalog.drivers[wheel.variant, context.target.windows_driver].own
     cuda = int(wheel.variant[2:])
     version = context.driver.version
@@ -214,7 +218,10 @@ def _code_reasons(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
 def _warnings(
     wheel: TorchWheel, served: list[Card], cards: list[Card], needed: str, context: Context
 ) -> Iterator[Message]:
-    """Yield warnings of unused cards, assumptions on cards and driver, a card's last driver branch, an unseen build."""
+    """Yield warnings of unused cards, assumptions on cards and driver, a card's last driver branch, an unseen build.
+
+    `served` are those of the `cards` that the build has code for; `needed` is the oldest driver for it and them.
+    """
     for card in cards:
         if not any(card.name == other.name for other in served):
             yield sentence("card-unused", name=card.name)

@@ -26,8 +26,9 @@ _BEFORE_GCN = re.compile(r"(?<![/\w])ATI\b|\bRadeon (?:[789]\d{3}|X\d{3,4})(?: (
 
 
 def xpu(context: Context) -> list[Offer]:
-    """Return the newest XPU build for an Intel GPU that Intel or PyTorch lists, a discrete one first, or a rejection.
+    """Return one offer: the newest XPU build for an Intel GPU, a discrete one if possible, or a rejection.
 
+    A GPU qualifies if Intel or PyTorch lists it or, with a warning, if it is a discrete one of a listed architecture.
     Returns [] for a machine without Intel GPUs, and on macOS.
     """
     cards = [card for card in context.cards if card.vendor is Vendor.INTEL]
@@ -82,7 +83,7 @@ def _reject_intel(card: Card) -> Rejection:
 
 
 def directml(context: Context) -> list[Offer]:
-    """Return torch-directml, with its frozen torch, for a card that can use it, discrete ones first, or a rejection.
+    """Return one offer: torch-directml with its old torch for a card, a discrete one if possible, or a rejection.
 
     Returns [] unless the system is Windows or WSL on x86_64 with such a card.
     """
@@ -124,9 +125,9 @@ def directml(context: Context) -> list[Offer]:
 
 
 def _can_use_directml(card: Card, context: Context) -> bool:
-    """Return whether to offer DirectML for a card: NVIDIA's and Intel's old or unknown ones only if it is asked for.
+    """Return whether to offer DirectML for a card; never for one that is known to lack DirectX 12.
 
-    Not for one that is known to lack DirectX 12.
+    NVIDIA's cards, and Intel's that are old or unknown, count only if the user asks for DirectML.
     """
     if card.identity and card.identity.directx12 is False:
         return False
@@ -172,7 +173,7 @@ def mps(context: Context) -> list[Offer]:
 
 
 def cpu(context: Context) -> list[Offer]:
-    """Return the newest build for the CPU, of the cpu index, on macOS of PyPI, or a rejection if none installs."""
+    """Return one offer: the newest build for the CPU, on macOS PyPI's, or a rejection if none installs."""
     family = "pypi" if context.target.os == "macos" else "cpu"
     wheel = next(iter(context.wheels(family)), None)
     if wheel:

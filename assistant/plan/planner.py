@@ -80,7 +80,7 @@ def plans_for(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) 
     They use the request's Python, else the machine's; plans with `USUAL_PYTHON` follow if it gives more. If the user
     asks for packages or a range of Pythons, and the machine's Python gives no plan, others are tried. Nightly builds go
     first if asked for. `choice` is None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin
-    or version that cannot be read, and for a bundle that does not exist.
+    or version that cannot be read, for a bundle that does not exist, and as `with_nightly` does.
     """
     own = request.python or machine.python
     if own and not _is_allowed(own, request.pythons):
@@ -129,7 +129,11 @@ def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Pl
 
 
 def _try_other_pythons(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Return the planning of the first of `other_pythons` that gives a plan, else `planning` with its rejections."""
+    """Return the planning of the first of `other_pythons` that gives a plan, `planning`'s rejections before its own.
+
+    If none does, return `planning`, or if it has no rejections, a planning with those of the first Python that has
+    any; without any at all, a planning that rejects the machine's own Python.
+    """
     own = python_tag(machine.python or USUAL_PYTHON)[0]
     for python in other_pythons(machine, request, catalog):
         found = _plan_for_python(machine, catalog, replace(request, python=python))
@@ -271,7 +275,10 @@ def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Itera
 
 
 def _reject_python(python: str, request: Request) -> Rejection:
-    """Return the rejection of a Python that the request's `pythons` exclude; if it names no Python, of all of them."""
+    """Return the rejection of a Python that the request's `pythons` exclude.
+
+    If the request itself names no Python, the rejection says that no Python in the range of `pythons` has a build here.
+    """
     why = _("What you ask for needs Python {pythons}, and PyTorch has no build for that on this machine.")
     if request.python:
         why = _("What you ask for needs Python {pythons}, not {python}.")
@@ -281,7 +288,10 @@ def _reject_python(python: str, request: Request) -> Rejection:
 
 
 def with_python_reason(planning: Planning, own: str, request: Request) -> Planning:
-    """Return the planning whose plans say, as their first reason, why they have another Python than `own`."""
+    """Return the planning with a first reason in each plan: why it has another Python than `own`.
+
+    `choice` becomes the first plan.
+    """
     key = "python-installs" if _is_allowed(own, request.pythons) else "python-allowed"
     values = {"pythons": request.pythons, "own": own}
     plans = tuple(
@@ -293,8 +303,8 @@ def with_python_reason(planning: Planning, own: str, request: Request) -> Planni
 def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Planning:
     """Return the planning with the nightly build of its best plan first, or with the rejection that says why not.
 
-    Without a plan, or if the best is nightly already, it stays as it is. Raises `BadInput` if the pins name torch or a
-    companion on its index: a nightly has no version that could be pinned.
+    Returns it unchanged without a plan, or if the best is nightly already. Raises `BadInput` if the pins name torch or
+    a companion on its index: a nightly has no version that could be pinned.
     """
     pins = filter(None, map(plain_requirement, request.pins))
     if any(carried_by_torch_index(pin.name.lower()) for pin in pins):
@@ -451,17 +461,18 @@ def sort_candidates(found: list[Candidate]) -> list[Candidate]:
     4. memory, in steps of two, where that of every card is known;
     5. a discrete card, then the backends' own order, which is that of how much software is written for them.
     """
-    standings = _sort_keys(found)
-    return sorted(found, key=lambda candidate: standings[candidate.backend])
+    sort_keys = _sort_keys(found)
+    return sorted(found, key=lambda candidate: sort_keys[candidate.backend])
 
 
 def explain_order(found: list[Candidate]) -> tuple[Message, ...]:
-    """Return why the first backend of `found` (sorted) is preferred to each other, and how to choose that instead.
+    """Return why the first backend is preferred to each other one, and how to choose that instead.
 
-    Backends without a card, or whose fastest card was named before, are left out.
+    `found` are the candidates as `sort_candidates` returns them, at least one. Backends without a card, or whose
+    fastest card was named before, are left out.
     """
     first, *others = _first_by_backend(found).values()
-    standings = _sort_keys(found)
+    sort_keys = _sort_keys(found)
     named, said = {_strongest_card(first)}, []
     for other in others:
         card = _strongest_card(other)
@@ -473,7 +484,7 @@ def explain_order(found: list[Candidate]) -> tuple[Message, ...]:
                 backend=other.backend.title,
                 option=f"--backend {other.backend.value}",
             )
-            said.append(sentences((_deciding_reason(first, other, standings), instead)))
+            said.append(sentences((_deciding_reason(first, other, sort_keys), instead)))
     return tuple(said)
 
 
@@ -532,9 +543,9 @@ _DECISIVE = {
 }
 
 
-def _deciding_reason(first: Candidate, other: Candidate, standings: dict[Backend, _SortKey]) -> Message:
+def _deciding_reason(first: Candidate, other: Candidate, sort_keys: dict[Backend, _SortKey]) -> Message:
     """Return the sentence for the first sort key that differs; if the speeds are of one step, with both rates."""
-    ours, theirs = standings[first.backend], standings[other.backend]
+    ours, theirs = sort_keys[first.backend], sort_keys[other.backend]
     card, rival = _strongest_card(first), _strongest_card(other)
     rate, against = card and _card_rate(card), rival and _card_rate(rival)
     field = next(name for name, a, b in zip(_SortKey._fields, ours, theirs, strict=True) if a != b)

@@ -129,7 +129,10 @@ def companion_with_build(pin: Requirement, candidate: Candidate, context: Contex
 
 
 def requested_packages(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
-    """Return the pins that apply to this machine, without markers; [] if no wheel fits it; raise `BadInput`."""
+    """Return the request's pins that apply to a machine, without markers; [] if no wheel of torch fits the machine.
+
+    Raises `BadInput` for a pin or a Python version that cannot be read.
+    """
     target = find_target(machine, request, catalog)
     return applicable_requirements(request.pins, target.markers) if isinstance(target, Target) else []
 
@@ -229,7 +232,10 @@ def _successor_note(package: str, row: Row, context: Context) -> Message:
 
 
 def _directml_alternatives(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
-    """Yield at most one hint for a DirectML plan's card: a backend with current torch, else Windows ML, if `held`."""
+    """Yield at most one hint for a DirectML plan's card: at a backend with current torch, else at Windows ML.
+
+    `held` are the names of the ONNX Runtimes and plug-ins in the plan; Windows ML is named only if it is among them.
+    """
     card = candidate.cards[0]
     better = next(
         (offer for offer in _CURRENT[card.vendor](context) if isinstance(offer, Candidate) and card in offer.cards),
@@ -243,10 +249,10 @@ def _directml_alternatives(candidate: Candidate, context: Context, held: Collect
 
 
 def _plug_in_hint(context: Context, *, plain: bool) -> Iterator[Message]:
-    """Yield one hint at most, at a plug-in of ONNX Runtime that computes on one of the machine's GPUs or NPUs.
+    """Yield at most one hint: a plug-in of ONNX Runtime that computes on one of the machine's GPUs or NPUs.
 
-    It is given for a maker of hardware that torch does not drive; for others only if the user pins an ONNX Runtime.
-    `plain` says that the plan has the build called onnxruntime, which some plug-ins need.
+    Hardware that torch does not drive always gets it, other hardware only if the user pins an ONNX Runtime. `plain`
+    says that the plan has the build called onnxruntime, which some plug-ins need.
     """
     about_runtime = bool(_provider_catalogs(context)) or not runtime_builds().keys().isdisjoint(
         _asked_packages(context)

@@ -100,7 +100,7 @@ def _from_pytorch_index(context: Context, cards: list[Card]) -> Candidate | None
 
 
 def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
-    """Return the warning that newer builds lack a card's code, and that AMD's nightly index has one, if it has."""
+    """Return the warning that newer builds lack a card's code, and that AMD's nightly index has it, if that is so."""
     ended = next((row.rocm for row in context.catalog.rows("rocm.ends") if row.gfx == card.gfx), "")
     key = "rocm-support-ended" if ended else "rocm-no-newer-build"
     said = sentence(key, name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
@@ -162,7 +162,11 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
 
 
 def _reject_all(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
-    """Return the rejection of ROCm for the first card, discrete if any: unidentified, no code, or `_reject_here`."""
+    """Return the rejection of ROCm for the first discrete card, else the first of all.
+
+    It says that the card is unknown, that no build or only a nightly one has code for it, or what is in the way of its
+    build here (`_reject_here`).
+    """
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
     if gfx and _has_any_build(card, context):
@@ -207,7 +211,7 @@ def _reject_here(card: Card, context: Context, deciding: list[Card]) -> Rejectio
 
 
 def _is_in_amd_index(card: Card, context: Context) -> bool:
-    """Return whether AMD's own indexes hold code for a card on this operating system, nightly builds as asked for."""
+    """Return whether AMD's own indexes hold code for a card on this system; nightly builds count only if asked for."""
     row = context.catalog.amd_targets.get(card.gfx or "")
     return row is not None and context.target.os in row.systems and (context.request.nightly or not row.nightly_only)
 
@@ -247,7 +251,7 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
 
 
 def _can_install(row: AmdRelease, context: Context) -> bool:
-    """Return whether a release of AMD's index installs here and the pins allow it; +rocm10.1.0 in one is its ROCm."""
+    """Return whether a release of AMD's index installs here and the pins allow it; a tag such as +rocm10.1.0 counts."""
     target, pins = context.target, context.pins
     if target.os not in row.systems or target.tag not in row.pythons or pins.local not in (None, f"rocm{row.rocm}"):
         return False
@@ -273,10 +277,11 @@ def with_device_code(line: str, targets: tuple[str, ...]) -> str:
 
 
 def family_line(line: str, variant: str) -> str:
-    """Return a line such as torchvision==0.29.1 as it is, or for AMD's indexes with bounds of its minor release.
+    """Return a line that pins torchvision or torchaudio with "==", for AMD's indexes with bounds of its minor release.
 
     There it is a pre-release (0.29.0a0+rocm10.1.0) or a patch of AMD's own (2.11.0.3+rocm10.1.0):
-    https://github.com/ROCm/TheRock/issues, installs of 2026-09 and 2026-10. Lines of other packages stay as they are.
+    https://github.com/ROCm/TheRock/issues, installs of 2026-09 and 2026-10. Lines of all other packages, torch's too,
+    and those for other variants stay as they are.
     """
     if variant not in (AMD_INDEX, AMD_NIGHTLY) or name_of(line) not in FAMILY:
         return line

@@ -42,7 +42,10 @@ class Refusal(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A platform of the catalogue with its Python tag; () and None are unknown, which refuses nothing."""
+    """A platform of the catalogue ("linux_x86_64"), with its Python ("3.12") and the tag of that ("312").
+
+    () and None stand for what is not known, which excludes no wheel. `warnings` say what was assumed.
+    """
 
     os: str
     platform: str
@@ -60,7 +63,7 @@ class Target(NamedTuple):
 
     @property
     def markers(self) -> dict[str, str]:
-        """What markers (PEP 508) are evaluated with here; the running machine's values for what plans do not know."""
+        """The values of environment markers (PEP 508) on this platform; all others are those of the running machine."""
         system, machine = self.platform.split("_", 1)
         names = _MARKERS[self.os]
         minor = self.python.rstrip("t")
@@ -297,9 +300,10 @@ def short_name(card: Card) -> str:
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its version, the CUDA API it speaks, and the obstacle where it is known not to be ready.
+    """The NVIDIA driver: its version, the CUDA version that it speaks, and the obstacle if it is known not to be ready.
 
-    The obstacle's `text` says what it means, `help` what to do, `wsl_help` what to do in WSL where that differs.
+    Both are () if not known. `text` is the version to show, "CUDA 12.8" if only that is known, "" if neither is. The
+    obstacle's own `text` says what it means, `help` what to do, `wsl_help` what to do in WSL where that differs.
     """
 
     version: Number

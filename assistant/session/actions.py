@@ -208,9 +208,10 @@ class Finished(Action, frozen=True):
     detected: tuple[Finding, ...] | None = None
 
     def after(self, state: State) -> State:
-        """Return the state with the result and the next step unlocked; unchanged if the task is not the running one.
+        """Return the state with the task's result; unchanged if the task is not the running one.
 
-        What depended on an earlier result is dropped, or its step turns stale.
+        A task that completes a step unlocks the next one; add-ons, preparing, and adding packages without a change do
+        not. What depended on an earlier result is dropped, or its step turns stale.
         """
         task = self.task
         if state.running is not task:

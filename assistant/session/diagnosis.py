@@ -470,9 +470,11 @@ def fill_in_plans(
 ) -> tuple[Remedy, ...]:
     """Return remedies with plans, checks and launch arguments filled in; each comes with its rule's remedy, or None.
 
-    A remedy whose plan this machine cannot have is left out, unless none would remain. One that depends on the GPU's
-    maker gets no plan if nothing is known of GPUs, but the remedy "find out which GPU" beside it. `where` is the Python
-    of the log's program: a plan that can be installed there gets the commands for that.
+    A remedy whose plan this machine cannot have is left out unless it helps without, by variables or commands of its
+    own. So is one that moves torch if the `log` shows a program compiled for the torch that is there. Neither is left
+    out if none would remain. A remedy that depends on the GPU's maker gets no plan if nothing is known of GPUs, but the
+    remedy "find out which GPU" beside it. `where` is the Python of the log's program: a plan that can be installed
+    there gets the commands for that. A text that lists three or more backends becomes one that names the plan's.
     """
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:

@@ -114,7 +114,8 @@ def machine_findings(found: Detection, *, live: bool = False) -> tuple[Finding, 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:
     """Return what rules out a better plan than the chosen one as findings, the first of each key.
 
-    What the user cannot change, or what would only bring a newer release of what works already, is mere information.
+    They are warnings, but information if the user cannot change it, or if it would only bring a newer release of what
+    works already. If no plan was chosen, every rejection becomes a warning.
     """
     order, choice = list(Backend), planning.choice
     found: dict[str, Finding] = {}

@@ -178,7 +178,7 @@ def run_survey(state: State, tools: Tools) -> Surveyed:
 
 
 def _folder_finding(folder: str) -> Finding | None:
-    """Return what is wrong with a folder that the user named; None for one that can be searched."""
+    """Return what is wrong with a path that the user named: no folder is there, or the path is relative; else None."""
     text: Text = _("{folder} is not a folder.", folder=folder)
     hint: Text = ""
     try:

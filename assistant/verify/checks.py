@@ -208,20 +208,24 @@ def check_onnxruntime(target: Target) -> Result:
         facts = {"version": ort.__version__, "device": target.kind, "there": ", ".join(there)}
         return {"status": "skipped", **target.explain("no provider", **facts)}
     result, ran = run_onnx(target, ort, provider)
-    strayed = [node for node, where in ran.items() if where != provider]
+    strayed = sorted((node, other) for node, other in ran if other != provider)
     if not ran:
         return {"status": "failed", **target.explain("no node", provider=provider)}
     if strayed:
-        nodes, places = ", ".join(strayed), ", ".join(sorted({ran[node] for node in strayed}))
-        return {"status": "failed", **target.explain("other provider", nodes=nodes, found=places, provider=provider)}
+        nodes = ", ".join(dict.fromkeys(node for node, _other in strayed))
+        others = ", ".join(sorted({other for _node, other in strayed}))
+        return {"status": "failed", **target.explain("other provider", nodes=nodes, found=others, provider=provider)}
     return result
 
 
-def run_onnx(target: Target, ort: Any, provider: str) -> tuple[Result, dict[str, str]]:  # noqa: ANN401 - the target's
+def run_onnx(
+    target: Target,
+    ort: Any,  # noqa: ANN401 - the target's
+    provider: str,
+) -> tuple[Result, set[tuple[str, str]]]:
     """Run a tiny model twice with ONNX Runtime (`ort`) on a provider, and compare both runs with NumPy.
 
-    Return the result of `judge_runs`, with the seconds of both runs, and the provider that ran each operator, by its
-    type.
+    Return the result of `judge_runs`, with the seconds of both runs, and what `read_node_providers` returns.
     """
     inputs, weights = target.random_array(14, 16, 24), target.random_array(15, 24, 8)
     with tempfile.TemporaryDirectory() as folder:
@@ -239,14 +243,16 @@ def run_onnx(target: Target, ort: Any, provider: str) -> tuple[Result, dict[str,
     return {**target.judge_runs([first, again], [expected]), **times}, ran
 
 
-def read_node_providers(path: str) -> dict[str, str]:
-    """Return from a profile of ONNX Runtime the provider that ran each operator, by the operator's type.
+def read_node_providers(path: str) -> set[tuple[str, str]]:
+    """Return from a profile of ONNX Runtime each operator type that ran, in a pair with each provider that ran it.
+
+    Raises `OSError` or `ValueError` if the profile cannot be read.
 
     {"cat": "Node", "name": "product_kernel_time", "args": {"op_name": "MatMul", "provider": "CPUExecutionProvider", …}}
     """
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as the rest of the child
         events = [event.get("args", {}) for event in json.load(file)]
-    return {event["op_name"]: event["provider"] for event in events if event.get("provider")}
+    return {(event["op_name"], event["provider"]) for event in events if event.get("provider")}
 
 
 def build_onnx_model(weights: Array) -> bytes:

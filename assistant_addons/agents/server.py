@@ -34,7 +34,7 @@ AGREED = ("target", "path", "moves", "plan", "resolution", "changes")  # what of
 
 
 class Call(NamedTuple):
-    """A call of a tool: the words of its command, the text for it, and the environment that it names."""
+    """A call of a tool: the words of its command, its standard input, and the environment that it names, or ""."""
 
     tool: Tool
     words: Sequence[str]
@@ -42,7 +42,11 @@ class Call(NamedTuple):
     target: str
 
     def answer(self, cancel: CancelToken) -> CallToolResult:
-        """Answer at once where nothing is changed and no stranger's program runs, else with a change to agree to."""
+        """Run the command and return its answer, or propose it if it needs the user's consent.
+
+        Consent is needed for a change, and for running the Python of an environment that the assistant did not make and
+        the user has not trusted yet; for the latter the answer is an error. Raises as `run` does.
+        """
         if strange := strangers(self.target) - TRUSTED:
             return self._held_back(strange)
         if self.tool.does is None:
@@ -57,10 +61,11 @@ class Call(NamedTuple):
         return as_typed(command_line(["assistant", *self.words]))
 
     def preview(self, cancel: CancelToken) -> dict[str, Any]:
-        """Return what would be done, as far as the command can show it."""
+        """Run the command without its effects and return what it would do; {} if it cannot show that."""
         return {} if self.tool.dry is None else run([*self.words, *self.tool.dry], cancel)
 
     def _held_back(self, strange: set[Path]) -> CallToolResult:
+        """Return an error for foreign environments, with the proposal to ask the user whether to run their Python."""
         path = ", ".join(map(str, strange))
         question = _(
             "Run the Python in {path}, to see what is installed there? The assistant did not make this environment: "
@@ -73,7 +78,10 @@ class Call(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A call that waits for the user: what they are asked, what they were shown, and whose Python they would trust."""
+    """A call that waits for the user's consent: the question, and the command's preview when it was proposed.
+
+    `strange` are the environments whose Python the user is asked to trust; if there are any, nothing else is asked.
+    """
 
     call: Call
     question: Text
@@ -81,7 +89,10 @@ class Change(NamedTuple):
     strange: set[Path]
 
     def carry_out(self, cancel: CancelToken) -> CallToolResult:
-        """Do what the user has agreed to, unless it has become something else."""
+        """Make the change that the user has agreed to; if it was to trust environments, do so and answer the call.
+
+        Raises `BadInput` if a new preview differs from the one that was proposed, and as `run` does.
+        """
         if self.strange:
             TRUSTED.update(self.strange)
             return self.call.answer(cancel)
@@ -98,7 +109,10 @@ TRUSTED: set[Path] = set()
 
 
 def _propose(change: Change) -> dict[str, str]:
-    """Keep a change until the user has been asked; return its name, and the command that does the same."""
+    """Store a change under a new name; return that name, and the command for the user to type instead.
+
+    Of more than `MOST_CHANGES`, the oldest are forgotten.
+    """
     name = secrets.token_hex(4)
     CHANGES[name] = change
     for old in list(CHANGES)[:-MOST_CHANGES]:
@@ -107,7 +121,10 @@ def _propose(change: Change) -> dict[str, str]:
 
 
 def strangers(target: str) -> set[Path]:
-    """Return the environments, by each way in which commands read a target, whose Python is somebody else's."""
+    """Return the folders of environments that a command's target may mean and that the assistant did not make.
+
+    An installation that was killed at one is finished or rolled back first. Raises `BadInput` for an impossible path.
+    """
     ways = [target] if target else []
     with suppress(BadInput):  # what is no environment is for the command to refuse
         ways += [str(EnvironmentFolder.at(target).path)] if target else []
@@ -118,19 +135,22 @@ def strangers(target: str) -> set[Path]:
 
 
 def _summary(answer: dict[str, Any]) -> Iterator[Text]:
-    """Say what a change would do, and what the user should know first."""
+    """Yield sentences on what a change would do, from the preview of its command, and the warnings in that.
+
+    A finding that is no warning gives "".
+    """
     if moves := answer.get("moves"):
-        steps = tuple(f"{one['name']} {one.get('before') or '–'} → {one.get('after') or '–'}" for one in moves)
+        steps = tuple(f"{move['name']} {move.get('before') or '–'} → {move.get('after') or '–'}" for move in moves)
         yield _("It changes these packages: {moves}.", moves=steps)
     plan, resolution = answer.get("plan") or {}, answer.get("resolution") or {}
-    packages = [f"{one['name']} {one['version']}" for one in resolution.get("packages", ())]
+    packages = [f"{package['name']} {package['version']}" for package in resolution.get("packages", ())]
     if names := packages or plan.get("requirements"):
         size = (answer.get("download") or 0) / 1e6 or plan.get("download_mb") or 0
         yield _("It installs {names}; {size:.0f} MB to download.", names=tuple(names), size=size)
     if target := answer.get("target"):
         yield _("Everything goes into {path}.", path=target)
-    for one in answer.get("findings", ()):
-        yield one["text"] if one["severity"] in {"warning", "error"} else ""
+    for finding in answer.get("findings", ()):
+        yield finding["text"] if finding["severity"] in {"warning", "error"} else ""
 
 
 Here = Context[Any, Any]
@@ -144,14 +164,14 @@ class Agreement(BaseModel):
 
 
 def _can_ask(context: Here) -> bool:
-    """Return whether the client can put a question to its user; before there were other kinds, `{}` meant a form."""
+    """Return whether the client can show its user a form; before there were other kinds of questions, `{}` said so."""
     known = context.client_capabilities
     kinds = known.elicitation if known else None
     return kinds is not None and (kinds.form is not None or kinds.url is None)
 
 
 def _question(here: Here, change: ChangeName) -> Elicit[Agreement] | Agreement:
-    """Ask the user; nobody is asked about a change that is not there, or by a client that cannot ask."""
+    """Return the question that the client is to ask about a change, or a refusal if it cannot ask or there is none."""
     waits = CHANGES.get(change)
     if waits is None or not _can_ask(here):
         return Agreement(agree=False)
@@ -183,7 +203,10 @@ async def carry_out(
 
 
 def _called(tool: Tool, command: click.Command, options: dict[str, Any]) -> Callable[..., Awaitable[CallToolResult]]:
-    """Make the function of a tool; its signature is what the client is told and what arguments are held to."""
+    """Return the function that serves a tool; its signature is what clients are told and arguments are checked against.
+
+    `options` are added to the arguments of each call. A requirement that names a package's source is refused.
+    """
 
     async def call(here: Here, **given: Any) -> CallToolResult:  # noqa: ANN401 - as the signature says
         if sources := [pin for pin in given.get("pins") or () if "@" in pin]:
@@ -220,7 +243,10 @@ def _mend(problem: str = "") -> str:
 
 
 def serve(context: click.Context, options: dict[str, Any]) -> None:
-    """Serve the commands of a terminal on standard input and output; `options` are those of the package sources."""
+    """Serve the tools, as commands of the root `context`, on standard input and output until the client closes them.
+
+    `options` are those of the package sources, which each command gets. Tools of add-ons that are missing are left out.
+    """
     server = MCPServer[Any](
         NAME, title="PyTorch setup assistant", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR"
     )

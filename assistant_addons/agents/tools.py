@@ -52,7 +52,10 @@ def tools() -> tuple[Tool, ...]:
 
 
 def parameters_of(tool: Tool, command: click.Command) -> Iterator[Parameter]:
-    """Yield what a tool takes; a command that lacks its extra takes nothing."""
+    """Yield the parameters of a tool's command that agents may set; none for a command whose extra is missing.
+
+    Before the parameter that names a file (`tool.text`) comes one for what such a file would hold.
+    """
     for option in command.params:
         name, says = option.name or "", " ".join(filter(None, (getattr(option, "help", ""), option.metavar)))
         if name not in tool.takes:
@@ -66,13 +69,13 @@ def parameters_of(tool: Tool, command: click.Command) -> Iterator[Parameter]:
 
 
 def _parameter(name: str, kind: Any, says: str, *, needed: bool) -> Parameter:  # noqa: ANN401 - a type's annotation
-    """Return a parameter, which is None where it is not given."""
+    """Return a parameter with a type and a description; None is its default unless it is `needed`."""
     full: Any = Annotated[kind if needed else kind | None, Field(description=says)]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if needed else None, annotation=full)
 
 
 def _kind(option: click.Parameter) -> Any:  # noqa: ANN401 - likewise
-    """Return the type of an option's value."""
+    """Return the annotation that an agent's value for an option is checked against; a list if it has several."""
     kind, one = option.type, cast("Any", Line)
     if isinstance(kind, click.Choice):
         one = Literal[tuple(kind.choices)]
@@ -88,7 +91,10 @@ def _is_many(option: click.Parameter) -> bool:
 
 
 def words_of(tool: Tool, command: click.Command, given: Mapping[str, Any]) -> tuple[list[str], str | None]:
-    """Return the words that run a tool's command with what is given, and the text for its standard input."""
+    """Return the words that run a tool's command, and the text for its standard input, None for none.
+
+    `given` are values by the names of parameters; None, false and empty ones are left out.
+    """
     text = given.get(tool.text)
     known = {**given, tool.text: "-" if text else given.get(f"{tool.text}_file")}
     options, places = [*tool.command.split(), *tool.always], list[str]()
@@ -102,7 +108,7 @@ def words_of(tool: Tool, command: click.Command, given: Mapping[str, Any]) -> tu
         elif isinstance(option.type, click.types.BoolParamType):
             options.append(option.opts[0])
         else:
-            options += [word for one in values for word in (max(option.opts, key=len), one)]
+            options += [word for text in values for word in (max(option.opts, key=len), text)]
     if any(place.startswith("-") and place != "-" for place in places):
         options.append("--")
     return [*options, *places], json.dumps(text) if isinstance(text, dict) else text

@@ -27,7 +27,10 @@ _known = cache(private_names_here)
 
 
 def run(words: Sequence[str], cancel: CancelToken, stdin: str | None = None) -> Any:  # noqa: ANN401 - what it prints
-    """Run a command of the assistant's and return its JSON; raise what it says in place of that, or `Cancelled`."""
+    """Run a command of the assistant in a child process and return the JSON that it prints, whatever its exit code.
+
+    Raises `AssistantError` with its output and exit code if it prints none, and `Cancelled`.
+    """
     lines: list[str] = []
     # -P: the folder that an agent works in may hold a stranger's modules, and is no place to import from.
     command = [sys.executable, "-P", "-m", "torch_setup_assistant", *words, "--json"]
@@ -43,18 +46,22 @@ def run(words: Sequence[str], cancel: CancelToken, stdin: str | None = None) -> 
 
 
 def shown(text: Text) -> str:
-    """Return what the user of this machine is asked: nothing in it is hidden, and no path is another."""
+    """Return a text to show the user of this machine: without secrets, all characters visible, paths as they are."""
     return visible(redact(render(text), Policy.USABLE, _known()))
 
 
 def answered(value: object) -> CallToolResult:
-    """Return an answer as an agent may see it, and the same as JSON for clients that read only text."""
+    """Return a command's answer as an agent may see it, without what is private.
+
+    The result holds it twice: as fields, those of a value that is no object being `answer`, and as JSON in a text.
+    """
     plain = _visible(redact(value, known=_known(), usable=USABLE_FIELDS | WORKING))
     fields = plain if isinstance(plain, dict) else {"answer": plain}
     return CallToolResult(content=[TextContent(type="text", text=json.dumps(fields))], structured_content=fields)
 
 
 def _visible(value: object) -> object:
+    """Return a JSON value with every character of its texts visible."""
     if isinstance(value, dict):
         return {visible(str(key)): _visible(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -63,7 +70,7 @@ def _visible(value: object) -> object:
 
 
 def refused(error: AssistantError, **more: object) -> CallToolResult:
-    """Return a failure: what went wrong with the next step, and the exit code of the command."""
+    """Return an error as a tool's result: what went wrong, the next step, the exit code, and the fields `more`."""
     text = render(sentences((as_typed(error.message), as_typed(error.hint))))
     result = answered({"error": text, "exit_code": error.exit_code, **more})
     result.is_error = True
@@ -73,7 +80,11 @@ def refused(error: AssistantError, **more: object) -> CallToolResult:
 async def worked(
     context: Context[Any, Any], name: str, work: Callable[[CancelToken], CallToolResult]
 ) -> CallToolResult:
-    """Do the work of a tool in a thread, with signs of life, until it is done or the request is cancelled."""
+    """Do the work of a tool in a thread and return its result; report progress under `name` meanwhile.
+
+    What `work` raises becomes a result, too. If the request is cancelled, so is the token that `work` gets; its end is
+    awaited all the same.
+    """
     token = CancelToken()
 
     def done() -> CallToolResult:
@@ -92,7 +103,7 @@ async def worked(
 
 
 async def _attend(context: Context[Any, Any], name: str, token: CancelToken) -> None:
-    """Report every few seconds that the work goes on, and stop it when this task is cancelled: with the request."""
+    """Report progress every `BEAT_SECONDS` until this task is cancelled, or reporting fails; then set the token."""
     number = 0
     try:
         while True:

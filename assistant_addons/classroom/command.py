@@ -57,7 +57,10 @@ class Listed(Brief, frozen=True):
 
 
 def case_of(name: str, request: Request) -> PlanInputs:
-    """Return what is to be planned for a recorded machine, or for one that a file describes; raise `BadInput`."""
+    """Return what to plan for a recorded machine of that name, else for the machine that the file `name` describes.
+
+    What the file asks for is added to the request. Raises `BadInput` for another name, and a file that cannot be read.
+    """
     if name in recorded_machines() or not Path(name).exists():
         return PlanInputs(detect(find_host(name)).machine, load_catalog(), request)
     brief = read_brief(read_text(name), name)
@@ -65,12 +68,17 @@ def case_of(name: str, request: Request) -> PlanInputs:
 
 
 def listed(name: str, request: Request) -> list[tuple[str, PlanInputs]]:
-    """Read a list of machines, one JSON object per line; raise `BadInput` that names the line at fault."""
+    """Return the name of each machine in a file with one JSON object per line, and what to plan for it.
+
+    "-" is standard input. A machine without a name is "PC 3" by its line; what the line asks for is added to the
+    request. Raises `BadInput` that names the line at fault.
+    """
     cases = []
     for number, line in enumerate(read_text(name).split("\n"), start=1):
         if line.strip():
-            one = from_json(line, Listed, say("Line {number}", number=number))
-            cases.append((one.name or f"PC {number}", PlanInputs(one, load_catalog(), one.joined_request(request))))
+            brief = from_json(line, Listed, say("Line {number}", number=number))
+            inputs = PlanInputs(brief, load_catalog(), brief.joined_request(request))
+            cases.append((brief.name or f"PC {number}", inputs))
     return cases
 
 
@@ -188,7 +196,11 @@ def install(
 
 
 def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> None:
-    """Resolve the lock of a kind from the folder alone, each file of it checked."""
+    """Prepare the installation of a kind from a bundle's folder alone, and check the files that it will install.
+
+    If another Python than this one is needed, that of the bundle is installed first. `sources` keep to the versions of
+    the kind's lock from now on. Raises as the preparation does, and `WorkFailed` for a damaged file.
+    """
     if not str(LiveHost().facts("platform").get("python", "")).startswith(f"{kind.python}."):
         unpack_python(folder, kind)
     locked = read_lock(folder, kind)
@@ -204,6 +216,7 @@ def _prepare(journey: Journey, folder: Path, kind: Kind, sources: Sources) -> No
 
 
 def _draw_made(folder: Path, made: Made, *, as_json: bool) -> None:
+    """Print which kinds a bundle holds and how large it is; to standard error, which machines get nothing."""
     bundle = made.bundle
     if as_json:
         named = {kind.key: kind.machines for kind in bundle.kinds}
@@ -229,6 +242,7 @@ def _draw_made(folder: Path, made: Made, *, as_json: bool) -> None:
 
 
 def _draw_checked(answer: Checked) -> None:
+    """Print which files of a bundle are missing, changed or foreign, and how many are right."""
     for text, paths in (
         (_("Missing: {path}"), answer.missing),
         (_("Changed: {path}"), answer.changed),

@@ -91,7 +91,8 @@ _NAME_A_BUNDLE = _("Name the folder that `assistant bundle make` has written.")
 def read_bundle(folder: Path, hint: Text = _NAME_A_BUNDLE) -> Bundle:
     """Read the `bundle.json` of a folder.
 
-    Raises `BadInput` for a file that is none, and for a folder without one; `hint` is the next step then.
+    Raises `BadInput` for a folder without one, with `hint` as the next step, and for one that cannot be read or names
+    files outside the folder.
     """
     try:
         bundle = from_json(read_regular(folder / MANIFEST), Bundle, MANIFEST)
@@ -110,7 +111,7 @@ def read_bundle(folder: Path, hint: Text = _NAME_A_BUNDLE) -> Bundle:
 
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:
-    """Write `bundle.json`, without passwords and in plain words. Raises `OSError`."""
+    """Write a folder's `bundle.json`, without passwords, in the current language. Raises `OSError`."""
     plain = replace(bundle, without=tuple(replace(one, why=render(one.why)) for one in bundle.without))
     write_atomically(folder / MANIFEST, to_json(redact(plain, Policy.USABLE), indent=1) + "\n")
 
@@ -119,7 +120,10 @@ AT_ONCE = 4  # chosen: files that are read side by side; hashing lets other thre
 
 
 class Folder:
-    """A bundle's folder while it is filled; `fetched` are the bytes that had to be fetched or copied for it."""
+    """A bundle's folder while it is filled; `fetched` are the bytes that had to be fetched or copied for it.
+
+    `before` is what its `bundle.json` said until now.
+    """
 
     def __init__(self, path: Path, before: Bundle, tools: Tools) -> None:
         self.path, self.tools = path, tools
@@ -130,10 +134,12 @@ class Folder:
     def bring(
         self, wanted: Sequence[Fetch], *, patience: Patience | None = None, index_urls: tuple[str, ...] = ()
     ) -> list[File]:
-        """Let the folder hold some files, by their paths below it, and return what they are.
+        """Copy or download files to their paths below the folder, and return them with their hashes and sizes.
 
-        A file that is there is not fetched again where it has the hash that its index tells, else the one that an
-        earlier run has noted. Raises `WorkFailed`, with what was fetched kept, and `Cancelled`.
+        A file that is there stays if it has the hash that its index states or, without one, that `before` states.
+        `index_urls` are indexes whose logins the download may use. Raises `BadInput` for a file of this disk that
+        cannot be read, `WorkFailed` if a file cannot be fetched or is not what its index says, `OSError` and
+        `Cancelled`; what was fetched stays.
         """
         there = digests(self.path, [one.path for one in wanted], self.tools.cancel)
         missing = [one for one in wanted if there[one.path] != (one.sha256 or self._noted.get(one.path, "-"))]
@@ -163,7 +169,10 @@ class Folder:
         return [*files.values()]
 
     def write(self, path: str, content: bytes, *, program: bool = False) -> File:
-        """Write a file unless it is there already. Raises `OSError`."""
+        """Write a file unless it is there with this content, and return its entry in the list. Raises `OSError`.
+
+        A `program`, and any ".sh", is made executable where the disk allows it.
+        """
         file = File(path=path, sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
         place = self.path / path
         if digests(self.path, [path], self.tools.cancel)[path] != file.sha256:
@@ -175,7 +184,7 @@ class Folder:
         return file
 
     def keep_only(self, files: Iterable[File]) -> None:
-        """Remove what an earlier bundle in this folder had beside these files, and what broke off. Raises `OSError`."""
+        """Delete files of the bundle that was here before, except these, and broken-off downloads. Raises `OSError`."""
         kept = {file.path for file in files}
         for path in self._noted.keys() - kept:
             discard(self.path / path)
@@ -186,20 +195,24 @@ class Folder:
         return (self.path / path).stat().st_size
 
     def _hear(self, file: Fetch, _have: int) -> None:
-        """Tell each file once, when it begins."""
+        """Report the download of each file once, when it begins."""
         if file.path not in self._begun:
             self._begun.add(file.path)
             self.tools.sink(Progress(step=Step.INSTALL, text=_("Downloading {file}", file=Path(file.path).name)))
 
 
 def digests(folder: Path, paths: Iterable[str], cancel: CancelToken) -> dict[str, str]:
-    """Return the SHA-256 of files by their paths below a folder, "" for one that is not there or cannot be read."""
+    """Return the SHA-256 of files by their paths below a folder, "" for one that cannot be read.
+
+    Raises `Cancelled`.
+    """
     paths = list(paths)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return dict(zip(paths, pool.map(lambda path: _digest(folder / path, cancel), paths), strict=True))
 
 
 def _digest(path: Path, cancel: CancelToken | None = None) -> str:
+    """Return the SHA-256 of a file; "" if it cannot be read, or is a link or no file at all."""
     digest = hashlib.sha256()
     try:
         with open_regular(path) as content:
@@ -213,7 +226,10 @@ def _digest(path: Path, cancel: CancelToken | None = None) -> str:
 
 
 def _copy(file: Fetch, target: Path) -> None:
-    """Copy a file of this disk, whole or not at all; raise `WorkFailed` for one that is not what its index says."""
+    """Copy a file of this disk to `target`, whole or not at all.
+
+    Raises `BadInput` if it cannot be read, `WorkFailed` if its hash is not that of its index, and `OSError`.
+    """
     source = local_path(file.url)
     assert source  # noqa: S101 - see `bring`
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -249,7 +265,10 @@ class Checked(Record, frozen=True, omit_defaults=False):
 
 
 def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
-    """Compare a folder with what its `bundle.json` says, byte by byte."""
+    """Compare a folder with a bundle's list of files, byte by byte.
+
+    A file that is not in the list is foreign, one that cannot be read is changed. Raises `Cancelled`.
+    """
     found = digests(folder, (file.path for file in bundle.files), cancel)
     wrong = [file.path for file in bundle.files if found[file.path] != file.sha256]
     missing = tuple(path for path in wrong if not (folder / path).is_file())
@@ -264,7 +283,7 @@ def check(folder: Path, bundle: Bundle, cancel: CancelToken) -> Checked:
 
 
 def _there(folder: Path) -> set[str]:
-    """Name all files of a folder but the bundle's own list."""
+    """Return the paths of all files and links below a folder, except `bundle.json`."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return {path.as_posix() for path in paths} - {MANIFEST}
 
@@ -277,18 +296,24 @@ class Locked(Record, frozen=True):
 
 
 def lock_text(python: str, packages: Iterable[Package], files: Mapping[str, File]) -> str:
-    """Write a lock (PEP 751) whose files lie in the bundle, two folders above it."""
+    """Return a lock (PEP 751) for packages whose files lie in the bundle, two folders above it.
+
+    `files` has the file of each package by the name in its URL.
+    """
     rows = []
-    for one in packages:
-        file = files[file_name(one.url)]
+    for package in packages:
+        file = files[file_name(package.url)]
         wheel = {"path": f"../../{file.path}", "size": file.bytes, "hashes": {"sha256": file.sha256}}
-        rows.append({"name": one.name, "version": one.version, "wheels": [wheel]})
+        rows.append({"name": package.name, "version": package.version, "wheels": [wheel]})
     head = {"lock-version": "1.0", "created-by": "torch-setup-assistant", "requires-python": f"=={python}.*"}
     return tomli_w.dumps({**head, "packages": rows})
 
 
 def read_lock(folder: Path, kind: Kind) -> Locked:
-    """Read the lock of a kind in a bundle's folder; raise `BadInput` for one that cannot be read."""
+    """Read the lock of a kind in a bundle's folder.
+
+    Raises `BadInput` if the file cannot be read, and `WorkFailed` if it is no lock.
+    """
     path = folder / kind.lock
     try:
         packages = Pylock.from_dict(tomllib.loads(read_regular(path).decode())).packages

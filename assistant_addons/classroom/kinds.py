@@ -36,7 +36,10 @@ _OLDEST = (3, 11)  # the assistant's own: `requires-python`
 
 
 def platform_of(machine: Machine) -> str:
-    """Name a machine's platform as the start scripts do: linux-x86_64, linux-aarch64, macos-arm64, windows-x86_64."""
+    """Return a machine's platform as the start scripts name it: linux-aarch64, macos-arm64, windows-x86_64.
+
+    An unknown system counts as Linux, an unknown processor as x86_64, on macOS as arm64.
+    """
     system = machine.os or "linux"
     arch = (machine.arch or ("arm64" if system == "macos" else "x86_64")).lower()
     if arch in {"aarch64", "arm64"}:
@@ -58,7 +61,7 @@ def system_of(machine: Machine) -> Machine:
 
 
 def oldest(machines: Iterable[Machine]) -> Machine:
-    """Return the machine whose system is the oldest: wheels for it run on the others, too."""
+    """Return the machine with the oldest system, whose wheels run on the others, too; an unknown one is the oldest."""
     return min(machines, key=lambda one: release(one.os_version if one.os == "macos" else one.glibc))
 
 
@@ -69,13 +72,13 @@ def release(text: str | None) -> tuple[int, ...]:
 
 
 def own_pythons(pythons: Iterable[str]) -> tuple[str, ...]:
-    """Return those Pythons of a platform's plans that the assistant itself can run on; the usual one where none is."""
+    """Return, oldest first, those of some Pythons that the assistant itself can run on; `USUAL_PYTHON` without any."""
     fit = {python for python in pythons if release(python) >= _OLDEST and not python.endswith("t")}
     return tuple(sorted(fit, key=release)) or (USUAL_PYTHON,)
 
 
 def own_plan(python: str) -> Plan:
-    """Return what the assistant itself needs, with uv and pip, as a plan for the resolver: its core."""
+    """Return a plan of what the assistant's core itself needs, with uv and pip, for the resolver; it has no torch."""
     lines = requires(NAME) or ()
     needs = [line for line in lines if "extra ==" not in line]
     uv = next(f"uv{need.specifier}" for need in map(Requirement, lines) if need.name == "uv")
@@ -119,9 +122,10 @@ class Kinds(NamedTuple):
 
 
 def kinds_of(wanted: Sequence[Wanted], tools: Tools, report: Report) -> Kinds:
-    """Plan for every machine, as the sources have it, and resolve each kind's packages.
+    """Return machines grouped into kinds that get the same, with plans and packages that the sources can provide.
 
-    Raises `NothingFits` where no machine has a plan, and `Cancelled`.
+    Machines for which this fails are in `without`. Progress goes to `report`. Raises `NothingFits` if no
+    machine has a plan, `BadInput` and `Cancelled`.
     """
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
     planned, without = _grouped(wanted)
@@ -165,7 +169,7 @@ def own_packages(kinds: Iterable[Resolved], tools: Tools) -> tuple[Own, ...]:
 
 
 def _grouped(wanted: Sequence[Wanted]) -> tuple[dict[object, list[Wanted]], list[Without]]:
-    """Put the machines together that get the same as far as the catalogue tells, before anything is asked for."""
+    """Group the machines that get the same by the catalogue alone; return the groups, and machines without a plan."""
     groups: dict[object, list[Wanted]] = {}
     without: list[Without] = []
     for one in wanted:
@@ -192,7 +196,10 @@ def _why_none(planning: Planning) -> Text:
 
 
 def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution] | WorkFailed | NothingFits:
-    """Plan for a machine as the sources have it, and resolve; return the failure where that cannot be."""
+    """Plan for a machine with what the sources can provide, and resolve; a failure is returned, `BadInput` raised.
+
+    The machine in the result is reduced to its system (`system_of`).
+    """
     machine = system_of(case.machine)
     try:
         planning = plan_request(case, tools)
@@ -205,10 +212,11 @@ def _resolved(case: PlanInputs, tools: Tools) -> tuple[Machine, Plan, Resolution
 
 
 def choose(bundle: Bundle, machine: Machine, *, backend: Backend | None = None, key: str = "") -> Kind:
-    """Return the kind that a machine gets: of those that run on it, the best for the backend that it would be planned.
+    """Return the kind to install on a machine: the newest that runs there, of the planned variant if possible.
 
-    `backend` asks for another backend; `key` names the kind, and nothing is judged then. Raises `NothingFits` where the
-    bundle holds nothing that the planner would choose here, and `BadInput` for a key that it does not hold.
+    All are of the backend that the planner chooses here, or of `backend`. With `key`, the kind of that name is
+    returned unchecked. Raises `NothingFits` if the planner has no plan here, or the bundle no kind for it, and
+    `BadInput` for a key that the bundle does not have.
     """
     if key:
         named = {kind.key: kind for kind in bundle.kinds}
@@ -244,9 +252,9 @@ def without_indexes(plan: Plan) -> Plan:
 
 
 def unpack_python(folder: Path, kind: Kind) -> None:
-    """Let this machine have the Python of a kind, where the bundle carries it; uv finds it later by itself.
+    """Install the Python of a kind for uv, which then finds it by itself, if the bundle carries one for its platform.
 
-    Whether there is one now, the installation tells.
+    A failure is ignored here: the installation reports that there is no such Python.
     """
     place = folder / PYTHONS / kind.platform
     if place.is_dir():
@@ -265,7 +273,7 @@ def _carries(made_for: Machine, machine: Machine) -> bool:
 
 
 def _planned(plan: Plan, machine: Machine, catalog: Catalog) -> bool:
-    """Return whether the planner would plan this build of torch here, were it asked for.
+    """Return whether the planner offers this build of torch here if it is asked for.
 
     The release alone may have a better build; and not every build has a label ("+cu130") to ask for.
     """

@@ -45,7 +45,7 @@ code { overflow-wrap: anywhere; }
 
 
 def bundle_page(bundle: Bundle) -> str:
-    """Write the page as HTML, in every language, English first; it loads nothing and runs nothing."""
+    """Return the bundle's page as HTML, in every language, English first; it loads nothing and runs nothing."""
     parts = []
     for code in LANGUAGES:
         with in_language(code):
@@ -63,6 +63,7 @@ def bundle_page(bundle: Bundle) -> str:
 
 
 def _body(bundle: Bundle) -> Markup:
+    """Return the page's content in the current language: what each machine gets, and what the bundle lacks."""
     rows = [
         tag(
             "tr",
@@ -92,7 +93,7 @@ def _body(bundle: Bundle) -> Markup:
 
 
 def lacking_pythons(bundle: Bundle) -> list[Message]:
-    """Say for which platforms the bundle lacks a Python that is needed there."""
+    """Return a sentence for each platform and Python that a kind needs and the bundle does not carry."""
     needed = dict.fromkeys((platform_of(kind.machine), kind.python) for kind in bundle.kinds)
     return [
         _("Machines of the platform {platform} need a Python {python} of their own.", platform=platform, python=python)
@@ -113,16 +114,18 @@ class Made(NamedTuple):
 
 
 def make(folder: Path, wanted: Sequence[Wanted], tools: Tools, report: Report) -> Made:
-    """Let a folder be the bundle for some machines; one that was interrupted, or is of yesterday, is gone on with.
+    """Make a folder the bundle for some machines; one that is there, or was interrupted, is brought up to date.
 
-    Raises `NothingFits`, `Cancelled`, `BadInput` for a folder with other files, and `WorkFailed` with what was fetched
-    kept.
+    Files of the earlier bundle that are not needed any more are deleted. `report` gets the progress. Raises
+    `NothingFits` if no machine has a plan, `Cancelled`, `BadInput` for a folder with other files, and `WorkFailed`;
+    what was fetched stays.
     """
     before = _begun(folder)
     try:
         found = kinds_of(wanted, tools, report)
         if not found.kinds:
-            raise WorkFailed(found.without[0].why, hint=_("Check the network and the index, and start again."))
+            why = next(one.why for one in found.without if one.machine in found.failed)
+            raise WorkFailed(why, hint=_("Check the network and the index, and start again."))
         folder.mkdir(parents=True, exist_ok=True)
         write_bundle(folder, replace(before, made=""))
         held = Folder(folder, before, tools)
@@ -135,14 +138,14 @@ def make(folder: Path, wanted: Sequence[Wanted], tools: Tools, report: Report) -
 
 
 def _begun(folder: Path) -> Bundle:
-    """Return the bundle that stands in a folder, an empty one for an empty folder; raise `BadInput` for another."""
+    """Return the bundle in a folder, an empty one for an empty or missing folder; raise `BadInput` for other files."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return Bundle()
     return read_bundle(folder, _("Name a new or empty folder."))
 
 
 def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
-    """Bring and write every file of a bundle."""
+    """Bring and write all files of a bundle except `bundle.json`, and return the bundle; `report` gets the progress."""
     own = own_packages(found.kinds, held.tools)
     resolutions = [*(kind.resolution for kind in found.kinds), *(one.resolution for one in own)]
     wheels = wheels_of(package for one in resolutions for package in one.packages)
@@ -171,7 +174,10 @@ def _filled(held: Folder, found: Kinds, report: Report) -> Bundle:
 
 
 def wheels_of(packages: Iterable[Package]) -> list[Fetch]:
-    """Return every file once; raise `WorkFailed` where two have the same name and are not the same."""
+    """Return what to fetch for some packages, each file once.
+
+    Raises `WorkFailed` if two different files have the same name, and `BadInput` for a URL that names no file.
+    """
     found: dict[str, Package] = {}
     for one in packages:
         name = file_name(one.url)
@@ -191,7 +197,7 @@ def wheels_of(packages: Iterable[Package]) -> list[Fetch]:
 
 
 def _keyed(kinds: Sequence[Resolved]) -> dict[str, Resolved]:
-    """Name each kind by what decides; a name that is given twice gets a number."""
+    """Return kinds by their keys (`_key`); of several with the same key, the second gets "-2", and so on."""
     seen: dict[str, int] = {}
     keyed = {}
     for one in kinds:
@@ -202,7 +208,7 @@ def _keyed(kinds: Sequence[Resolved]) -> dict[str, Resolved]:
 
 
 def _key(kind: Resolved) -> str:
-    """Name a kind by what decides: windows-x86_64-cuda-cu130-torch2.15.0-py3.12."""
+    """Return a kind's key, made of system and build: windows-x86_64-cuda-cu130-torch2.15.0-py3.12."""
     machine, plan = kind.machine, kind.plan
     system = "wsl" if machine.wsl else machine.os or "linux"
     parts = (system, machine.arch or "", plan.backend.value, plan.variant, f"torch{plan.torch}", f"py{plan.python}")
@@ -210,6 +216,7 @@ def _key(kind: Resolved) -> str:
 
 
 def _kind(key: str, found: Resolved, lock: File) -> Kind:
+    """Return a kind as `bundle.json` lists it."""
     return Kind(
         key=key,
         title=render(plan_title(found.plan)),
@@ -263,9 +270,10 @@ _ARCH = {"arm64": "aarch64"}  # as uv names it
 
 
 def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str, str], Fetch]:
-    """Return the newest archive for each platform and Python ("3.12"); what uv has none for is left out.
+    """Return the newest archive of Python for each pair of a platform and a version ("3.12").
 
-    It lies as uv looks for it below `UV_PYTHON_INSTALL_MIRROR`, and uv knows its hash by itself:
+    What uv has none for is left out; {} if the sources are offline or uv fails. An archive lies as uv looks for it
+    below `UV_PYTHON_INSTALL_MIRROR`, and uv knows its hash by itself:
     https://docs.astral.sh/uv/reference/environment/#uv_python_install_mirror
     """
     pairs = set(wanted)
@@ -322,10 +330,10 @@ SAYS = {
 def bring_starts(
     held: Folder, own: Sequence[Own], needed: Iterable[tuple[str, str]], files: Mapping[str, File], report: Report
 ) -> tuple[list[File], dict[str, tuple[str, ...]]]:
-    """Write or bring all that starts the assistant on every platform, and return it with the Pythons that each carries.
+    """Write or bring the files that start the assistant; return them, and the Pythons that were brought by platform.
 
-    `needed` are the Pythons of the plans, `files` the wheels that are there, by name. A Python that cannot be had is
-    reported, and is no failure. Raises `OSError`.
+    `needed` are the platforms and Pythons of the plans, `files` the wheels that are there, by name. A Python that
+    cannot be fetched is reported, and is no failure. Raises `OSError` and `Cancelled`.
     """
     found = [held.write(script, _script(script)) for script in SCRIPTS]
     found += [held.write(f"{OWN}/says/{name}.txt", _said(name).encode()) for name in SAYS]
@@ -333,8 +341,8 @@ def bring_starts(
     wheel = held.write(f"{WHEELS}/{name}", content)
     found.append(wheel)
     for one in own:
-        name, lines = _list(one, files, wheel)
-        found += [held.write(f"{OWN}/{name}.txt", lines), _uv(held, one)]
+        name, lines = _own_requirements(one, files, wheel)
+        found += [held.write(f"{OWN}/{name}.txt", lines), _write_uv(held, one)]
     pythons: dict[str, tuple[str, ...]] = {}
     wanted = sorted({*needed, *((one.platform, one.python) for one in own)})
     known = archives(wanted, held.tools)
@@ -358,7 +366,7 @@ def _script(name: str) -> bytes:
 
 
 def _said(name: str) -> str:
-    """Write a sentence in every language, English first."""
+    """Return a sentence of `SAYS` in every language, a line each, English first."""
     lines = []
     for code in LANGUAGES:
         with in_language(code):
@@ -366,8 +374,11 @@ def _said(name: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _list(own: Own, files: Mapping[str, File], wheel: File) -> tuple[str, bytes]:
-    """Return what the start scripts install for the assistant itself, and a name that tells one set from another."""
+def _own_requirements(own: Own, files: Mapping[str, File], wheel: File) -> tuple[str, bytes]:
+    """Return the name and the content of the list that the start scripts install for the assistant itself.
+
+    The list is one of requirements with hashes. Its name is made of the platform, the Python and a hash of the content.
+    """
     lines = [
         f"{one.name}=={one.version} --hash=sha256:{files[file_name(one.url)].sha256}" for one in own.resolution.packages
     ]
@@ -377,8 +388,8 @@ def _list(own: Own, files: Mapping[str, File], wheel: File) -> tuple[str, bytes]
     return f"{own.platform}-{own.python}-{hashlib.sha256(content).hexdigest()[:12]}", content
 
 
-def _uv(held: Folder, own: Own) -> File:
-    """Take uv itself out of its wheel: the start scripts need it before anything is installed."""
+def _write_uv(held: Folder, own: Own) -> File:
+    """Write the program uv, out of its wheel in the bundle, for a platform's start script, and return its file."""
     package = next(one for one in own.resolution.packages if one.name == "uv")
     program = "uv.exe" if own.platform.startswith("windows") else "uv"
     with zipfile.ZipFile(held.path / WHEELS / file_name(package.url)) as wheel:

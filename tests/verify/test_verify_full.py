@@ -56,6 +56,7 @@ FAULTS = {  # which check meets it, and what must be told of it
     "missing": ("workload.tts", Status.UNSUPPORTED, "'aten::_weight_norm' is not currently implemented"),
     "slow": ("small_kernels", Status.SLOW, "A small operator takes"),
     "provider": ("onnxruntime", Status.FAILED, "ran MatMul, Relu on OtherExecutionProvider instead of CPU"),
+    "strayed once": ("onnxruntime", Status.FAILED, "ran MatMul on OtherExecutionProvider instead of CPU"),
     "unplaced": ("onnxruntime", Status.FAILED, "names no node that CPUExecutionProvider ran"),
     "no float64": ("float64", Status.UNSUPPORTED, "doesn't support float64"),
     "no compiler": ("compile", Status.UNSUPPORTED, "needs a C++ compiler on the CPU, and none is found"),
@@ -64,7 +65,7 @@ SPARED = ("slow", "no float64", "no compiler")  # a device that lacks these is u
 TOGETHER = [  # faults that leave one another alone share a child: importing torch is what takes the time
     ["attention", "transposed", "cholesky", "complex", "seed", "provider"],
     ["constant", "unplaced"],
-    ["leak", "missing"],
+    ["leak", "missing", "strayed once"],
     ["grow"],
     ["generous"],
     # Waits its limit out; the pretended torch hangs in every run (test_verify_faults.py).

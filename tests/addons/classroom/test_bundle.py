@@ -182,6 +182,17 @@ def test_who_gets_nothing_is_named_and_the_others_are_served(maker, tmp_path):
     assert json.loads(done.stdout)["without"]
 
 
+def test_an_index_that_is_away_is_named_and_not_a_machine_without_a_wheel(maker, tmp_path):
+    """If nothing can be resolved, the error says why, whatever machine of the list no wheel fits."""
+    alpine = {"name": "alpine", **KINDS[6][1], "libc": "musl 1.2.5", "glibc": None}
+    maker.list.write_text(f"{json.dumps(alpine)}\n{json.dumps(machines()[-1])}\n", encoding="utf-8")
+    maker.index.close()
+    done = maker.run(*maker.words(tmp_path / "bundle"))
+    assert done.returncode == 1
+    assert "musl" not in done.stderr
+    assert maker.index.url in done.stderr
+
+
 def test_a_bundle_is_made_in_a_new_folder_or_an_empty_one(tmp_path):
     """What is said of a folder that holds other files fits the command."""
     assert _begun(tmp_path) == _begun(tmp_path / "new") == Bundle()
