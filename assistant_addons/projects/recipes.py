@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 from assistant.api import BadInput, Message, Record, _
-from assistant.api.planning import Bundle, SystemNeed, Table, Trial, similar_keys
-from assistant.api.records import Backend, from_json
+from assistant.api.planning import Bundle, SystemNeed, Trial, similar_keys
+from assistant.api.records import Backend
+from assistant_addons.projects.tables import load
 
 ANY = "any"  # the key of what holds wherever nothing else is named
 
@@ -86,41 +84,22 @@ class Group(Record, frozen=True):
     title: str
 
 
-class RecipeTables(Record, frozen=True):
-    """The file of recipes."""
-
-    recipes: Table[Recipe]
-    groups: Table[Group]
-
-
 def recipes() -> tuple[Recipe, ...]:
     """List the recipes."""
-    return _tables().recipes.rows
+    return load("recipes.recipes", Recipe)
 
 
 def recipe_of(key: str) -> Recipe:
     """Find a recipe by its key; raise `BadInput` for a name that is none."""
-    found = _by_key().get(key.strip().lower())
-    if found is None:
-        near = ", ".join(similar_keys(key.strip().lower(), list(_by_key())))
-        raise BadInput(
-            _("There is no recipe called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=near)
-        )
-    return found
+    wanted = key.strip().lower()
+    for recipe in recipes():
+        if recipe.key == wanted:
+            return recipe
+    near = ", ".join(similar_keys(wanted, [recipe.key for recipe in recipes()]))
+    raise BadInput(_("There is no recipe called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=near))
 
 
 def groups() -> tuple[tuple[Message, tuple[Recipe, ...]], ...]:
     """Return the recipes in their groups, each with its title."""
-    rows = _tables().groups.rows
+    rows = load("recipes.groups", Group)
     return tuple((_(row.title), tuple(one for one in recipes() if one.group == row.key)) for row in rows)
-
-
-@cache
-def _by_key() -> dict[str, Recipe]:
-    return {recipe.key: recipe for recipe in recipes()}
-
-
-@cache
-def _tables() -> RecipeTables:
-    file = Path(__file__).parent / "data" / "recipes.json"
-    return from_json(file.read_bytes(), RecipeTables, "projects/data/recipes.json")

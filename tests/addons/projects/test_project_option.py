@@ -13,8 +13,7 @@ from refused import refused
 from tables import each
 
 from assistant.model.plan import Request
-from assistant_addons.projects.read import read_project
-from assistant_addons.projects.reader import agreed
+from assistant_addons.projects.read import agreed, read_project
 
 pytestmark = pytest.mark.process
 
