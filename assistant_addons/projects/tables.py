@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,9 +14,14 @@ from assistant.api.records import from_json
 R = TypeVar("R")
 
 
-@cache
 def load(name: str, kind: type[R]) -> tuple[R, ...]:
     """Return the rows of a table such as "conda.names", decoded strictly into `kind`; a fault raises `BadInput`."""
+    rows: tuple[R, ...] = _decoded(name, kind)
+    return rows
+
+
+@cache
+def _decoded(name: str, kind: type[Any]) -> tuple[Any, ...]:
     file, _dot, title = name.partition(".")
     data = (Path(__file__).parent / "data" / f"{file}.json").read_bytes()
     tables = from_json(data, dict[str, msgspec.Raw], file)
