@@ -54,7 +54,7 @@ class Provider(Record, frozen=True):
 @cache
 def _providers() -> dict[str, Provider]:
     """Map modules to what provides them: those listed by hand go before renamed ones, and these before equal names."""
-    pairs = [(name, canonicalize_name(name)) for row in load("imports.same", str) for name in row.split()]
+    pairs = [(name, str(canonicalize_name(name))) for row in load("imports.same", str) for name in row.split()]
     pairs += [(module, name) for module, _space, name in (row.partition(" ") for row in load("imports.renamed", str))]
     found = {module: Provider(module=module, distribution=name) for module, name in pairs}
     return found | {row.module: row for row in load("imports.listed", Provider)}
