@@ -5,7 +5,6 @@ from __future__ import annotations
 from assistant.api import NothingFits, WorkFailed, replace
 from assistant.api.planning import PlanInputs, Tools, warn_unchecked, with_python_reason
 from assistant.api.records import Planning
-from assistant_addons.projects.builds import Band
 from assistant_addons.projects.companions import with_needs
 from assistant_addons.projects.proof import explained, refused
 from assistant_addons.projects.search import Search
@@ -23,7 +22,7 @@ def decide(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
     own = replace(case.request, python=choice.python)
     search = Search(case._replace(request=own), tools, planning)
     try:
-        outcome = search.run() or search.answer(Band(choice))
+        outcome = search.run() or search.answer([choice])
         if outcome.plan is None and not outcome.trial.unchecked:
             return refused(search, outcome.trial, case)
     except NothingFits:

@@ -30,7 +30,7 @@ from assistant.api.planning import (
     with_python_reason,
 )
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
-from assistant_addons.projects.builds import Band, question
+from assistant_addons.projects.builds import question
 from assistant_addons.projects.search import Outcome, Search, source_of
 from assistant_addons.projects.trial import Need, Trial
 
@@ -42,7 +42,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     case, trial = search.case, outcome.trial
     plan = outcome.plan
     assert plan  # noqa: S101 - an outcome that holds has one
-    asked = question(Band(plan), *case)
+    asked = question([plan], *case)
     bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
@@ -60,9 +60,9 @@ def explained(search: Search, outcome: Outcome) -> Planning:
         constraints=tuple(dict.fromkeys((*plan.constraints, *bounds))),
         apart=outcome.lessons.apart,
     )
-    others = search.builds.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
-    beside = (search.by_its_build(one) for one in others if one.backend is not plan.backend)
-    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.builds.planning.rejected)
+    others = [one for one in search.builds if one.torch == plan.torch and one.backend is not plan.backend]
+    beside = (search.by_its_build(one) for one in others if plan.backend is not Backend.CPU)
+    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.planning.rejected)
 
 
 def needs_torch(need: Need) -> Message:
@@ -89,7 +89,7 @@ def hardware_side(search: Search) -> Message:
 
 def _deciding(search: Search, outcome: Outcome) -> list[Need]:
     """Return the needs that exclude the best torch which the hardware allows."""
-    found = [need for need in outcome.needs if not need.allows(search.builds.best.torch)]
+    found = [need for need in outcome.needs if not need.allows(search.builds[0].torch)]
     return [need for need in found if need.package not in CORE] or found
 
 
@@ -108,7 +108,7 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
                 "So the plan is for the CPU: other versions of {packages} may make the GPU usable.", packages=packages
             )
             found.append(text)
-    for need in outcome.given_up[:_MOST]:
+    for need in outcome.passed_over[:_MOST]:
         text = _("{need} For this torch the plan takes {package} {older}.")
         found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
     if search.is_silent(plan):
@@ -156,7 +156,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
 
 
 def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
-    best = search.builds.best
+    best = search.builds[0]
     rejection = Rejection(backend=best.backend, variant=best.variant, why=why, would_help=would_help, key=key)
     return Planning(rejected=(rejection,))
 
@@ -186,7 +186,7 @@ def _nearest(name: str, search: Search) -> Text:
 def _only_source(search: Search, trial: Trial) -> Planning:
     """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
     names = _without_wheels(search, trial)
-    backend = search.builds.best.backend
+    backend = search.builds[0].backend
     texts = {name: _to_compile(name, backend) for name in names}
     why: list[Message] = [
         text.format(names=", ".join(name for name in names if texts[name] is text))
@@ -200,7 +200,7 @@ def _only_source(search: Search, trial: Trial) -> Planning:
 
 def _without_wheels(search: Search, trial: Trial) -> list[str]:
     """Name all that comes only as source: the resolver stops at the first, so it is asked again without those."""
-    found, plan = list(trial.builds), question(Band(search.builds.best), *search.case)
+    found, plan = list(trial.builds), question([search.builds[0]], *search.case)
     while search.may_ask:
         never = tuple(f"{name} ; sys_platform == 'never'" for name in found)
         lines = tuple(line for line in plan.requirements if name_of(line) not in found)
@@ -269,7 +269,7 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
 
 def _quarrel(search: Search, trial: Trial) -> Message:
     """Say which packages do not go together: who needs which torch and what the GPU has, else the resolver's words."""
-    needs = [need for need in trial.trace.first_needs if not need.allows(search.builds.best.torch)]
+    needs = [need for need in trial.trace.first_needs if not need.allows(search.builds[0].torch)]
     names = trial.refusal.names if trial.refusal else ()
     if needs and any(carried_by_torch_index(name) for name in names):
         hardware = hardware_side(search) if on_gpu(search) and not _on_torch(search) else ""
@@ -299,8 +299,7 @@ def _smallest_change(search: Search, trial: Trial) -> Message:
         if outcome and outcome.plan:
             text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
             return text.format(name="torch", version=outcome.plan.torch, line=torch)
-    band = Band(search.builds.best)
-    plan = question(band, *search.case)
+    plan = question([search.builds[0]], *search.case)
     for line, changed, text in list(_changes(plan, search, trial))[:_MOST_CHANGES] if search.may_ask else ():
         lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
         answer = search.ask(replace(plan, requirements=lines))

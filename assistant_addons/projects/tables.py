@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 def load(name: str, kind: type[R]) -> tuple[R, ...]:
     """Return the rows of a table such as "conda.names", decoded strictly into `kind`; a fault raises `BadInput`."""
-    rows: tuple[R, ...] = _decoded(name, kind)  # type: ignore[arg-type] - a class is hashable
+    rows: tuple[R, ...] = _decoded(name, kind)  # type: ignore[arg-type]  # a class is hashable
     return rows
 
 
