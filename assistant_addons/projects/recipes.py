@@ -41,10 +41,9 @@ class Recipe(Bundle, frozen=True, kw_only=True):
     `requirements` are PEP 508 lines, for an application those of its own file; `also` holds more of them by backend.
     `torch` are specifiers by backend or system ("any" for all), `pythons` is one. `backends` works on these, of which
     each may be bound to systems; it is not known of those in `untested`, and `against` says more about others.
-    `builds` are beginnings of the torch builds (such as cu13) that fit, `links` are pages of wheels by build, of which
-    each plan needs one. `capability` is the least of a CUDA card. `needs` are those of the system
-    that its packages do not have themselves. `launcher` is the application's key in launchers.json; `start` are
-    commands by backend, `group` is a key, too.
+    `links` are pages of wheels by build of torch, of which each plan needs one. `capability` is the least of a CUDA
+    card. `needs` are those of the system that its packages do not have themselves. `launcher` is the application's key
+    in launchers.json; `start` are commands by backend, `group` is a key, too.
     """
 
     group: str
@@ -61,7 +60,6 @@ class Recipe(Bundle, frozen=True, kw_only=True):
     archs: tuple[str, ...] = ()
     untested: tuple[Backend, ...] = ()
     against: dict[Backend, str] = {}
-    builds: dict[Backend, tuple[str, ...]] = {}
     capability: str = ""
     needs: tuple[SystemNeed, ...] = ()
     memory: tuple[Use, ...] = ()

@@ -423,3 +423,20 @@ def test_what_packages_need_beside_torch_comes_along_and_flavours_do_not_meet(de
     names = [line.partition(">")[0].partition("=")[0] for line in plan.requirements]
     assert names == ["torch", "faster-whisper", "numpy", "onnx", "nvidia-cublas-cu12"]
     assert "nvidia/cublas/lib" in str([warning.params for warning in plan.warnings])
+
+
+def test_a_glibc_that_is_not_given_is_assumed_and_where_it_decides_both_answers_are_given(desk, shelf):
+    """Every machine that was described by hand or pasted lacks it."""
+    unknown = Machine(os="linux", arch="x86_64", python="3.12")
+    assert "The version of glibc is not given; 2.28 was assumed." in said(desk.plan("numpy", machine=unknown))
+    shelf.add("rerun", "0.22.1", "cp312-cp312-manylinux_2_31_x86_64")
+    both = said(desk.plan("rerun", machine=unknown))
+    assert "this is the plan from 2.39 on. For 2.28: No set of packages fits this plan" in both
+    assert "glibc" not in said(desk.plan("rerun", machine=PLAIN))
+
+
+def test_the_nearest_torch_is_advised(desk, shelf):
+    """Not the newest: what ran beside the pin runs beside its neighbour most likely."""
+    shelf.add("own-model", "1.0", requires=("torch!=2.13.0",))
+    planning = desk.plan("torch==2.13.0", "own-model")
+    assert "Ask for torch 2.14.0 instead of torch==2.13.0" in said(planning)
