@@ -89,11 +89,6 @@ def test_a_model_is_held_against_the_card(run: Run) -> None:
     answer = json.loads(run("fit", "--parameters", "8B", "--bits", "Q4_K_M", "--memory", "8", "--json").stdout)
     assert answer["verdict"] == "unknown"
     assert "--config" in answer["text"]["text"]
-    shape = ("--layers", "32", "--kv-heads", "8", "--head-dim", "128")
-    assert (
-        "It fits: the card has 8.0 GB."
-        in run("fit", "--parameters", "8B", "--bits", "4", "--memory", "8", *shape).stdout
-    )
 
 
 def test_without_a_gpu_the_main_memory_counts(run: Run) -> None:
@@ -113,8 +108,6 @@ def test_without_a_gpu_the_main_memory_counts(run: Run) -> None:
         (("--parameters", "8B", "--bits", "q9"), "Choose one of: fp32"),
         (("--config", "machine.json"), "machine.json is not the config.json of a language model"),
         (("--config", "missing.json"), "cannot be read"),
-        (("--config", "config.json", "--layers", "4"), "not both"),
-        (("--parameters", "8B", "--layers", "4"), "together"),
         (("--parameters", "8B", "--memory", "8", "--machine", "machine.json"), "cannot be combined"),
         ((), "Give it, for example with --parameters 8B"),
     ],
