@@ -32,6 +32,7 @@ from assistant.api.planning import (
     with_python_reason,
 )
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
+from assistant.api.texts import command_line
 from assistant_addons.projects.builds import question
 from assistant_addons.projects.search import Outcome, Search, source_of, within_all
 from assistant_addons.projects.trial import Need, Trial
@@ -107,6 +108,8 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
     for need in outcome.passed_over[:_MOST]:
         text = _("{need} For this torch the plan takes {package} {older}.")
         found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
+    text = _("Not checked: {wheel} cannot be reached, so that nobody knows whether it goes with the rest.")
+    found += [text.format(wheel=line) for line in sorted(search.unreachable)]
     if search.is_silent(plan):
         text = _("Not checked: {source} could not be asked for this build, and PyPI's torch {torch} stood in for it.")
         found.append(text.format(source=source_of(plan), torch=plan.torch))
@@ -182,22 +185,32 @@ def _nearest(name: str, search: Search) -> Text:
 
 def _only_source(search: Search, trial: Trial) -> Planning:
     """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
-    names, plan = list(trial.builds), question([search.builds[0]], *search.case)
-    more = names
-    while more and search.may_ask:  # the resolver stops at the first, so it is asked again without those
+    names, more, rest = list(trial.builds), True, None
+    while more and search.may_ask:  # the resolver stops at the first, so the rest is asked for without those
+        request = search.case.request
+        pins = tuple(pin for pin in request.pins if name_of(pin) not in names)
         never = tuple(f"{name} ; sys_platform == 'never'" for name in names)
-        lines = tuple(line for line in plan.requirements if name_of(line) not in names)
-        answer = search.ask(replace(plan, requirements=lines, overrides=(*plan.overrides, *never)))
-        more = [name for name in answer.builds if name not in names]
-        names += more
+        rest = search.again(replace(request, pins=pins, overrides=(*request.overrides, *never))).run()
+        found = [name for name in rest.trial.builds if name not in names] if rest else []
+        names, more = names + found, bool(found)
     by_text: dict[Message, list[str]] = {}
     for name in names:
-        by_text.setdefault(_to_compile(name, plan.backend), []).append(name)
+        by_text.setdefault(_to_compile(name, search.builds[0].backend), []).append(name)
     why: list[Message] = [text.format(names=", ".join(few)) for text, few in by_text.items()]
     for name in names:
         pages = (wheel_pages(name, one, search.case.machine, search.case.catalog) for one in search.builds)
         why += next(filter(None, pages), [])
-    return _planning(search, "needs-build", sentences(why), Unsolved.ONLY_SOURCE_HINT)
+    help_: Message | str = ""
+    if rest and rest.plan:
+        text = _(
+            "Everything else fits torch {torch} ({variant}): leave {names} out, and if you trust the authors, install "
+            "what is left out afterwards with `{command}`, which runs their code."
+        )
+        command, said = command_line(["pip", "install", *names]), {"torch": rest.torch, "variant": rest.plan.variant}
+        help_ = text.format(names=", ".join(names), command=command, **said)
+    elif rest and rest.trial.refusal:
+        why.append(_words(rest.trial))
+    return _planning(search, "needs-build", sentences(why), sentences((Unsolved.ONLY_SOURCE_HINT, help_)))
 
 
 def _to_compile(name: str, backend: Backend) -> Message:

@@ -183,8 +183,9 @@ class Search:
 
     `builds` holds the plans that the hardware allows, best first, and `planning` is what the planner made of the case.
     `own_index` is the user's in place of torch's, and `silent` are addresses of torch's that cannot be asked, so that
-    the user's other sources stand in for them. `requested` are the user's requirements by canonical names, of which one
-    may stand there several times. `spent` counts the questions of this search and of all that come of it.
+    the user's other sources stand in for them; `unreachable` are wheels by their address that cannot be asked.
+    `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
+    counts the questions of this search and of all that come of it.
     """
 
     def __init__(self, case: PlanInputs, tools: Tools, planning: Planning | None = None) -> None:
@@ -194,6 +195,7 @@ class Search:
         self.builds = plans_for_releases(*case, self.planning, self.own_index)
         self.lessons = Lessons()
         self.silent: list[str] = []
+        self.unreachable: set[str] = set()
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested_packages(*case)]
         self.spent = [0]
         self._blamed: set[str] = set()
@@ -208,7 +210,7 @@ class Search:
     def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
         other = Search(self.case._replace(request=request), self.tools)
-        other.silent, other.spent = self.silent, self.spent
+        other.silent, other.unreachable, other.spent = self.silent, self.unreachable, self.spent
         return other
 
     def run(self) -> Outcome | None:
@@ -286,9 +288,7 @@ class Search:
         """Ask for a band; where the answer names one of its releases, prove that release's own plan."""
         self._asked |= {(plan.variant, plan.torch) for plan in band}
         trial = self.ask(question(band, *self.case))
-        if self._learns_silence(band[0], trial):
-            trial = self.ask(question(band, *self.case))
-        while trial.refusal and self.may_ask and self._learns(trial, band[0]):
+        while self.may_ask and (self._learns_silence(band[0], trial) or self._learns(trial, band[0])):
             trial = self.ask(question(band, *self.case))
         if not trial.holds:
             return Outcome(None, trial)
@@ -304,8 +304,11 @@ class Search:
         return self.answer([plan])
 
     def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
-        """Learn from an answer that the index of a plan cannot be asked, or knows no torch, as behind some proxies."""
+        """Learn what cannot be asked: a wheel by its address, or the index of a plan, which then may know no torch."""
         words, source = str(trial.unchecked), source_of(plan)
+        if lost_wheels := {str(need) for _name, need in self.requested if need.url and need.url in words}:
+            self.unreachable |= lost_wheels
+            return True
         lost = bool(words) and ("://" not in words or source in words)
         unknown = trial.refusal is not None and "torch" in trial.refusal.missing
         if not plan.index_url or self.is_silent(plan) or not (lost or unknown):
@@ -400,7 +403,7 @@ class Search:
 
     def _as_learnt(self, plan: Plan) -> Plan:
         lessons = self.lessons
-        lines = list(self.lines_of(plan))
+        lines = [line for line in self.lines_of(plan) if str(requirement(line)) not in self.unreachable]
         bounds = self.bounds_of(plan)
         if self._is_mixed(plan):
             bounds = (*bounds, *without_other_builds(label(plan), self.case.catalog))

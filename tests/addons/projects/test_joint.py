@@ -291,6 +291,9 @@ def test_what_comes_only_as_source_is_refused_with_what_a_build_takes(desk, shel
     both = said(desk.plan("plain", "flash-attn", machine=PLAIN))
     assert "no wheel of plain for this system and Python, only source: it would have to be built by hand" in both
     assert "no wheel of flash-attn for" in both  # nobody is sent away twice
+    rest = said(desk.plan("plain", "whisperx==3.8.6"))
+    assert "Everything else fits torch" in rest
+    assert "afterwards with `pip install plain`" in rest
     assert not mark.exists()
 
 
@@ -440,3 +443,12 @@ def test_the_nearest_torch_is_advised(desk, shelf):
     shelf.add("own-model", "1.0", requires=("torch!=2.13.0",))
     planning = desk.plan("torch==2.13.0", "own-model")
     assert "Ask for torch 2.14.0 instead of torch==2.13.0" in said(planning)
+
+
+def test_a_wheel_that_cannot_be_reached_leaves_the_rest_to_be_checked(desk):
+    """A project names one on a site that is down: all else is asked for, and a name that nobody has is still found."""
+    wheel = "own @ http://127.0.0.1:9/own-1.0-py3-none-any.whl"
+    plan = desk.plan(wheel, "whisperx==3.8.6").choice
+    assert (plan.torch, wheel in plan.requirements) == ("2.8.0", True)
+    assert f"{wheel} cannot be reached" in said(desk.plan(wheel, "whisperx==3.8.6"))
+    assert desk.plan(wheel, "nonexistent-zzz").rejected[0].key == "name-unknown"
