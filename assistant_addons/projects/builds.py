@@ -199,21 +199,23 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
     return ()
 
 
-def question(band: Sequence[Plan], machine: Machine, catalog: Catalog, request: Request) -> Plan:
+def question(
+    band: Sequence[Plan], machine: Machine, catalog: Catalog, request: Request, *, exact: bool = False
+) -> Plan:
     """Return the plan to ask a resolver for: torch within the band's releases, and the user's own lines first.
 
     A resolver settles what comes first at its newest, so torch is fitted to the user's packages, not they to torch.
-    What the tables of companions alone know of the newest release goes along as constraints.
+    What the tables of companions alone know of the newest release goes along as constraints. With `exact` the lines
+    are those of the one plan in the band.
     """
     plan, target = band[0], find_target(machine, request, catalog)
     if not isinstance(target, Target):
         return plan
     own = [need for need in requested_packages(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
     named = {canonicalize_name(need.name) for need in own}
-    whole = len(band) == 1
     lines = {line: name_of(line) for line in plan.requirements}
-    first = [line for line, name in lines.items() if name in named] if whole else list(map(str, own))
-    rest = [line if whole else _loosened(line, band) for line, name in lines.items() if name not in named]
+    first = [line for line, name in lines.items() if name in named] if exact else list(map(str, own))
+    rest = [line if exact else _loosened(line, band) for line, name in lines.items() if name not in named]
     # Newer releases of torchvision and torchaudio, where something else brings them, name no torch that they need.
     companions = pairs(plan, catalog, {*FAMILY} - {*named, *lines.values()})
     return replace(

@@ -57,7 +57,7 @@ def _decided(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
     python = planning.choice.python
     search = Search(case._replace(request=replace(case.request, python=python)), tools, planning)
     try:
-        outcome = search.run() or search.answer([planning.choice])
+        outcome = search.run() or search.answer([planning.choice], exact=True)
         if outcome.plan is None and not outcome.trial.unchecked:
             return refused(search, outcome.trial, case)
     except NothingFits:

@@ -45,7 +45,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     case, trial = search.case, outcome.trial
     plan = outcome.plan
     assert plan  # noqa: S101 - an outcome that holds has one
-    asked = question([plan], *case)
+    asked = question([plan], *case, exact=True)
     bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
@@ -290,7 +290,7 @@ def _smallest_change(search: Search, trial: Trial) -> Message:
     torch = _on_torch(search)
     if torch and (nearest := _nearest_torch(search, trial)):
         return instead.format(name="torch", version=nearest, line=torch)
-    plan = question([search.builds[0]], *search.case)
+    plan = question([search.builds[0]], *search.case, exact=True)
     named = search.own_names.intersection(trial.refusal.names if trial.refusal else ())
     needs = [(line, requirement(line)) for line in plan.requirements if name_of(line) in named]
     without = _("Leave out {name}: everything else fits without it.")

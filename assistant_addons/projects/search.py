@@ -284,12 +284,13 @@ class Search:
         """Whether the resolver may be asked once more."""
         return self.spent[0] < _MOST_QUESTIONS
 
-    def answer(self, band: Band) -> Outcome:
-        """Ask for a band; where the answer names one of its releases, prove that release's own plan."""
+    def answer(self, band: Band, *, exact: bool = False) -> Outcome:
+        """Ask for a band; where the answer names one of its releases, prove that release's own plan (`exact`)."""
+        exact = exact or band[0].backend is Backend.DIRECTML
         self._asked |= {(plan.variant, plan.torch) for plan in band}
-        trial = self.ask(question(band, *self.case))
+        trial = self.ask(question(band, *self.case, exact=exact))
         while self.may_ask and (self._learns_silence(band[0], trial) or self._learns(trial, band[0])):
-            trial = self.ask(question(band, *self.case))
+            trial = self.ask(question(band, *self.case, exact=exact))
         if not trial.holds:
             return Outcome(None, trial)
         torch = trial.versions.get("torch", "").partition("+")[0]
@@ -298,10 +299,10 @@ class Search:
         if plan is None:
             return Outcome(None, self._not_there(band[0], trial))
         plan = self._with_brought(plan, trial)
-        proven = len(band) == 1 and plan.variant == band[0].variant
-        if proven or satisfied(self._as_learnt(question([plan], *self.case)), trial.versions):
+        proven = exact and plan.variant == band[0].variant
+        if proven or satisfied(self._as_learnt(question([plan], *self.case, exact=True)), trial.versions):
             return Outcome(tied(plan, trial.versions) if self._is_mixed(plan) else plan, trial, self.lessons)
-        return self.answer([plan])
+        return self.answer([plan], exact=True)
 
     def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
         """Learn what cannot be asked: a wheel by its address, or the index of a plan, which then may know no torch."""
