@@ -50,10 +50,16 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
     of_torch = (*(line for line in asked.requirements if is_required_by_torch(name_of(line))), *outcome.lessons.named)
+    needless = not (outcome.needs or CORE & search.own_names)
+    text = _("Nothing that you ask for needs torch; the plan brings it all the same.")
     chosen = replace(
         plan,
         requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
-        reasons=(*map(needs_torch, _deciding(search, outcome)[:_MOST]), *plan.reasons),
+        reasons=(
+            *map(needs_torch, _deciding(search, outcome)[:_MOST]),
+            *([text] if needless else ()),
+            *plan.reasons,
+        ),
         warnings=(
             *plan.warnings,
             *_warnings(search, outcome, plan),

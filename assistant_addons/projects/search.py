@@ -130,12 +130,10 @@ def place(plan: Plan | None, plans: Sequence[Plan]) -> int:
 Fits = Callable[[str], bool]
 
 
-def within_all(bounds: Iterable[Need | SpecifierSet]) -> Fits:
-    """Return the question whether a release of torch is within all bounds."""
-    given = list(bounds)
-    return lambda torch: all(
-        one.allows(torch) if isinstance(one, Need) else one.contains(torch, prereleases=True) for one in given
-    )
+def within_all(needs: Iterable[Need]) -> Fits:
+    """Return the question whether all needs allow a release of torch."""
+    given = list(needs)
+    return lambda torch: all(need.allows(torch) for need in given)
 
 
 def within_one_of_each(bounds: Iterable[Iterable[SpecifierSet]]) -> Fits:
@@ -273,9 +271,6 @@ class Search:
         if self._blamed <= self.lessons.untied:
             return None
         self._untie(self._blamed)
-        return self._anew()
-
-    def _anew(self) -> Band | None:
         self._asked.clear()
         return self._start()
 
@@ -433,7 +428,9 @@ class Search:
             elif refusal and name in refusal.missing and name not in CORE and (carried or is_required_by_torch(name)):
                 named[name] = None
             elif self._is_ours(name, plan):
-                left_out |= {one for one in map(name_of, plan.requirements) if one == name or _with_onnx(one, name)}
+                onnx = name.startswith("onnx")  # of ONNX's packages one is of little use without the others
+                named_here = map(name_of, plan.requirements)
+                left_out |= {one for one in named_here if one == name or (onnx and one.startswith("onnx"))}
         self.lessons = before._replace(apart=tuple(apart), named=tuple(named), left_out=frozenset(left_out))
         return self.lessons != before
 
@@ -500,11 +497,6 @@ class Search:
     def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
         own = (need for own, need in self.requested if own == name)
         return torch_bounds(next(own, None) or requirement(name)) or ()
-
-
-def _with_onnx(*names: str) -> bool:
-    """Return whether packages are ONNX's, of which one is of little use without the others."""
-    return all(name.startswith("onnx") for name in names)
 
 
 def source_of(plan: Plan) -> str:

@@ -452,3 +452,10 @@ def test_a_wheel_that_cannot_be_reached_leaves_the_rest_to_be_checked(desk):
     assert (plan.torch, wheel in plan.requirements) == ("2.8.0", True)
     assert f"{wheel} cannot be reached" in said(desk.plan(wheel, "whisperx==3.8.6"))
     assert desk.plan(wheel, "nonexistent-zzz").rejected[0].key == "name-unknown"
+
+
+def test_a_set_that_needs_no_torch_is_told_so(desk):
+    """Some GB are brought for nothing else than this assistant."""
+    words = "Nothing that you ask for needs torch"
+    assert words in said(desk.plan("onnxruntime"))
+    assert words not in said(desk.plan("whisperx"))
