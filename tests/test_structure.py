@@ -40,7 +40,7 @@ BUDGETS = {
     "assistant/parsers": (1610, 700),
     "assistant/plan": (2420, 1200),
     "assistant/privacy": (560, 150),
-    "assistant_addons/projects": (4800, 2350),
+    "assistant_addons/projects": (4300, 2150),
     "assistant/runtime": (675, 400),
     "assistant/session": (4475, 2140),
     "assistant/verify": (1900, 1000),

@@ -224,17 +224,20 @@ def question(
         constraints=(
             *plan.constraints,
             *_constraints_for(plan.torch, plan.variant, target.platform),
-            *(line.replace("==", "<=") for line in companions),
+            *companions,
         ),
     )
 
 
 def pairs(plan: Plan, catalog: Catalog, names: Iterable[str]) -> tuple[str, ...]:
-    """Return lines that name, of some packages, those from torch's family in the version that goes with a plan's."""
+    """Return lines for those of some packages that are torch's family: at most the version that goes with a plan's.
+
+    Not exactly that: an index of torch's may hold it for another release alone.
+    """
     release = catalog.release(plan.torch)
     found = {name: companion(Requirement(name), release) for name in FAMILY if name in set(names)} if release else {}
     targets = device_targets(plan.requirements)
-    return tuple(with_device_code(f"{name}=={version}", targets) for name, version in found.items() if version)
+    return tuple(with_device_code(f"{name}<={version}", targets) for name, version in found.items() if version)
 
 
 _constraints_for = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over

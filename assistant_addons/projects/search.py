@@ -482,8 +482,7 @@ class Search:
         named = {name_of(line) for line in plan.requirements}
         brought = [name for name in trial.versions if name not in named and carried_by_torch_index(name, plan.variant)]
         brought = [name for name in brought if not is_required_by_torch(name)]
-        # Not exactly the newest pair: an index of torch's may hold it for another release alone.
-        lines = tuple(line.replace("==", "<=") for line in pairs(plan, self.case.catalog, brought))
+        lines = pairs(plan, self.case.catalog, brought)
         others = tuple(
             name for name in brought if name not in CORE and find_companion(name) and name not in self.lessons.apart
         )
