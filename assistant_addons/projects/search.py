@@ -302,7 +302,8 @@ class Search:
     def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
         """Learn what cannot be asked: a wheel by its address, or the index of a plan, which then may know no torch."""
         words, source = str(trial.unchecked), source_of(plan)
-        if lost_wheels := {str(need) for _name, need in self.requested if need.url and need.url in words}:
+        lost_wheels = {str(need) for _name, need in self.requested if need.url and need.url in words}
+        if lost_wheels - self.unreachable:
             self.unreachable |= lost_wheels
             return True
         lost = bool(words) and ("://" not in words or source in words)
