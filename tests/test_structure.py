@@ -40,7 +40,7 @@ BUDGETS = {
     "assistant/parsers": (1615, 700),
     "assistant/plan": (2500, 1210),
     "assistant/privacy": (560, 150),
-    "assistant_addons/projects": (4800, 2350),
+    "assistant_addons/projects": (4300, 2150),
     "assistant/runtime": (675, 400),
     "assistant/session": (4515, 2140),
     "assistant/verify": (1900, 1000),

@@ -33,7 +33,7 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, render, say
 from assistant.install import Sources, Tools
-from assistant.model.errors import BadInput, NothingFits
+from assistant.model.errors import BadInput, NothingFits, WorkFailed
 from assistant.model.event import Event, Progress
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
@@ -41,7 +41,7 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.model.requirement import plain_requirement
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
 from assistant.session.answers import plans_answer
-from assistant.session.planning import plan_request
+from assistant.session.planning import is_unchecked, plan_request
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
@@ -169,4 +169,6 @@ def plan(
         draw_planning(planning, brief=why)
         for line in explain(planning, here) if why else ():
             echo(line)
-    context.exit(0 if planning.choice else NothingFits.exit_code)
+    if planning.choice is None:
+        context.exit(NothingFits.exit_code)
+    context.exit(WorkFailed.exit_code if is_unchecked(planning) else 0)

@@ -125,6 +125,12 @@ def warn_unchecked(planning: Planning, reason: Text) -> Planning:
     return replace(planning, plans=plans, choice=plans[0] if plans else None)
 
 
+def is_unchecked(planning: Planning) -> bool:
+    """Return whether nobody knows if all packages of the chosen plan go together (see `warn_unchecked`)."""
+    warnings = planning.choice.warnings if planning.choice else ()
+    return any(isinstance(text, Message) and text.key == "packages-not-checked" for text in warnings)
+
+
 def has_builds(plan: Plan) -> bool:
     """Return whether a plan's build is one of several that releases of torch have, told apart by their local tags."""
     return plan.variant not in {AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX} and not plan.variant.startswith(NIGHTLY)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from packaging.requirements import Requirement
@@ -41,149 +40,42 @@ from assistant_addons.projects.companions import constraints_for, cuda_major, ot
 _TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends
 
 
-class Band:
-    """Plans that differ by their torch release alone, newest first: one question to a resolver covers them all.
-
-    Those `below` the best one are made when somebody looks there, as few are asked for. `floor` is a release that none
-    of them is older than, known without making them; "" where only they tell.
-    """
-
-    def __init__(self, best: Plan, below: Iterable[Plan] | None = None, floor: str = "") -> None:
-        self.best, self.floor = best, floor
-        self.is_one_plan = below is None
-        self._made: list[Plan] = [best]
-        self._below = iter(below or ())
-
-    def __iter__(self) -> Iterator[Plan]:
-        """Yield the plans."""
-        yield from self._made
-        for plan in self._below:
-            self._made.append(plan)
-            yield plan
-
-    @property
-    def oldest(self) -> str:
-        """The oldest release of torch that may be asked for."""
-        return self.floor or list(self)[-1].torch
-
-    def plan_for(self, torch: str) -> Plan | None:
-        """Return the plan for a release, None where the hardware does not allow it in this band."""
-        wanted = number(torch)
-        found = next((plan for plan in self if number(plan.torch) <= wanted), None)
-        return found if found and number(found.torch) == wanted else None
-
-    def narrowed(self) -> Band:
-        """Return this band with exactly its own releases."""
-        return Band(self.best, itertools.islice(self, 1, None))
-
-
-class Builds:
-    """The plans that the hardware allows, best first, made when somebody looks there.
-
-    `releases` are those of torch, newest first, `make` returns the plans for one, and `planning` is the planner's
-    own; the plans in `first` go before all.
-    """
-
-    def __init__(
-        self,
-        releases: Iterable[TorchRelease],
-        make: Callable[[str], tuple[Plan, ...]],
-        planning: Planning,
-        first: tuple[Plan, ...] = (),
-    ) -> None:
-        self._first = first
-        self._releases = tuple(releases)
-        self.planning = planning
-        self.plans_for = make
-
-    def fitting(self, fits: Callable[[str], bool]) -> Iterator[Plan]:
-        """Yield the plans for the releases that fit; what is best of all goes before the others are made."""
-        yield from (plan for plan in self._first if fits(plan.torch))
-        later: list[tuple[tuple[int, int, bool], Plan]] = []
-        for plans in (self.plans_for(row.version) for row in self._releases if fits(row.version)):
-            for place, plan in enumerate(plans):
-                if any(key := self._key(place, plan)):
-                    later.append((key, plan))
-                else:
-                    yield plan
-        yield from (plan for _key, plan in sorted(later, key=lambda one: one[0]))
-
-    def after(self, first: tuple[Plan, ...]) -> Builds:
-        """Return these plans with some above them."""
-        return Builds(self._releases, self.plans_for, self.planning, (*first, *self._first))
-
-    def _key(self, place: int, plan: Plan) -> tuple[int, int, bool]:
-        """Return the sort key: GPU plans, then DirectML's, then the CPU's; best builds before second-best.
-
-        Releases that the planner passed over, as an older one serves the hardware better, go last.
-        """
-        trust, choice = _TRUST.get(plan.backend, 0), self.planning.choice
-        passed_over = (
-            choice is not None and plan.backend is choice.backend and number(plan.torch) > number(choice.torch)
-        )
-        return trust, 0 if trust else place, passed_over
-
-    def __iter__(self) -> Iterator[Plan]:
-        """Yield every plan."""
-        return self.fitting(lambda _torch: True)
-
-    def __bool__(self) -> bool:
-        """Return whether there is any plan."""
-        return next(iter(self), None) is not None
-
-    @property
-    def best(self) -> Plan:
-        """The best plan, where there is any."""
-        return next(iter(self))
-
-    def oldest_with(self, variant: str, fits: Callable[[str], bool]) -> str:
-        """Return the oldest release that fits and has a variant on some platform, "" for none."""
-        having = (row for row in reversed(self._releases) if any(variant in own for own in row.variants.values()))
-        return next((row.version for row in having if fits(row.version)), "")
-
-    def place(self, plan: Plan | None) -> int:
-        """Return how many plans are better than one."""
-        return sum(1 for _one in self.above(plan)) if plan else 0
-
-    def above(self, plan: Plan) -> Iterator[Plan]:
-        """Yield the plans that are better than one."""
-        return itertools.takewhile(lambda one: (one.variant, one.torch) != (plan.variant, plan.torch), self)
-
-
-def builds_for(
+def plans_for_releases(
     machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None, index_url: str = ""
-) -> Builds:
-    """Return, for each torch release that the pins allow, the plans that the planner makes for it: best first.
+) -> list[Plan]:
+    """Return the plans that the planner makes for each torch release that the pins allow, best first.
 
-    What drives a GPU goes before the CPU, and a newer torch before an older. All are for the request's own Python.
-    `planning` is what the planner made of the request, where that is there already; `index_url` replaces the index of
-    every plan. Raises `BadInput` as the planner does.
+    What drives a GPU goes before DirectML, and that before the CPU; best builds of a release go before second-best,
+    and a newer torch before an older. Releases that the planner passed over, as an older one serves the hardware
+    better, go last. All are for the request's own Python. `planning` is what the planner made of the request, where
+    that is there already; `index_url` replaces the index of every plan. Raises `BadInput` as the planner does.
     """
     own = replace(request, python=request.python or machine.python)
     planning = planning or _planned(machine, catalog, own)
-    first = planning.plans[0].torch if len({(plan.torch, plan.python) for plan in planning.plans}) == 1 else ""
+    choice = planning.choice
 
-    @cache
-    def made(torch: str) -> tuple[Plan, ...]:
-        again = replace(own, pins=(*request.pins, f"torch=={torch}"))
-        plans = planning.plans if torch == first else _planned(machine, catalog, again).plans
-        return tuple(replace(plan, index_url=index_url or plan.index_url) for plan in plans)
+    def key(plan: Plan, place: int) -> tuple[int, int, bool]:
+        trust = _TRUST.get(plan.backend, 0)
+        newer = choice is not None and plan.backend is choice.backend and number(plan.torch) > number(choice.torch)
+        return trust, 0 if trust else place, newer
 
-    return Builds(_allowed(machine, catalog, own), made, planning)
+    target = find_target(machine, own, catalog)
+    try:
+        pins = read_pins(request.pins, catalog, target.markers if isinstance(target, Target) else {})
+    except NothingFits:
+        return []
+    found = []
+    for release in catalog.releases:
+        if pins.allow_release(release):
+            pinned = replace(own, pins=(*request.pins, f"torch=={release.version}"))
+            plans = _planned(machine, catalog, pinned).plans
+            found += [(key(plan, place), plan) for place, plan in enumerate(plans)]
+    found.sort(key=lambda one: one[0])
+    return [replace(plan, index_url=index_url or plan.index_url) for _key, plan in found]
 
 
 def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     return with_needs(make_plans(machine, catalog, request), PlanInputs(machine, catalog, request))
-
-
-def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[TorchRelease]:
-    """Yield the releases, newest first, that are not excluded by the pins alone."""
-    target = find_target(machine, request, catalog)
-    try:
-        pins = read_pins(request.pins, catalog, target.markers if isinstance(target, Target) else {})
-    except NothingFits:
-        return iter(())
-    return (release for release in catalog.releases if pins.allow_release(release))
 
 
 def for_other_cuda(plan: Plan, machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
@@ -278,10 +170,10 @@ def tied(plan: Plan, versions: Mapping[str, str]) -> Plan:
     return replace(plan, requirements=tuple(lines))
 
 
-def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: "") -> Iterator[Band]:
+def bands(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
     """Put the neighbours in that order together that come from one index and differ by their torch alone.
 
-    `floor` returns a release that none of a variant's is older than, "" where nobody knows.
+    One question to a resolver covers such a band.
     """
 
     def build(plan: Plan) -> tuple[object, ...]:
@@ -289,12 +181,7 @@ def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: 
         env = tuple(sorted(plan.env.items()))
         return plan.backend, plan.variant, plan.index_url, env, _own_triton(plan), plan.torch if alone else ""
 
-    for (*_build, alone), group in itertools.groupby(plans, key=build):
-        below = iter(group)
-        best = next(below)
-        band = Band(best) if alone else Band(best, below, floor(best.variant))
-        yield band
-        deque(band, maxlen=0)  # those that nobody looked at are passed over
+    return (list(group) for _build, group in itertools.groupby(plans, key=build))
 
 
 def _own_triton(plan: Plan) -> tuple[str, ...]:
@@ -312,47 +199,51 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
     return ()
 
 
-def question(band: Band, machine: Machine, catalog: Catalog, request: Request) -> Plan:
+def question(
+    band: Sequence[Plan], machine: Machine, catalog: Catalog, request: Request, *, exact: bool = False
+) -> Plan:
     """Return the plan to ask a resolver for: torch within the band's releases, and the user's own lines first.
 
     A resolver settles what comes first at its newest, so torch is fitted to the user's packages, not they to torch.
-    What the tables of companions alone know of the newest release goes along as constraints.
+    What the tables of companions alone know of the newest release goes along as constraints. With `exact` the lines
+    are those of the one plan in the band.
     """
-    plan, target = band.best, find_target(machine, request, catalog)
+    plan, target = band[0], find_target(machine, request, catalog)
     if not isinstance(target, Target):
         return plan
     own = [need for need in requested_packages(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
     named = {canonicalize_name(need.name) for need in own}
-    whole = band.is_one_plan
     lines = {line: name_of(line) for line in plan.requirements}
-    first = [line for line, name in lines.items() if name in named] if whole else list(map(str, own))
-    rest = [line if whole else _loosened(line, band) for line, name in lines.items() if name not in named]
-    constraints = (
-        *plan.constraints,
-        *_known(plan.torch, plan.variant, target.platform),
-        *_no_newer_pair(plan, catalog, {*named, *lines.values()}),
+    first = [line for line, name in lines.items() if name in named] if exact else list(map(str, own))
+    rest = [line if exact else _loosened(line, band) for line, name in lines.items() if name not in named]
+    # Newer releases of torchvision and torchaudio, where something else brings them, name no torch that they need.
+    companions = pairs(plan, catalog, {*FAMILY} - {*named, *lines.values()})
+    return replace(
+        plan,
+        requirements=tuple(dict.fromkeys((*first, *rest, *_own_triton(plan)))),
+        constraints=(
+            *plan.constraints,
+            *_constraints_for(plan.torch, plan.variant, target.platform),
+            *companions,
+        ),
     )
-    requirements = tuple(dict.fromkeys((*first, *rest, *_own_triton(plan))))
-    return replace(plan, requirements=requirements, constraints=constraints)
 
 
 def pairs(plan: Plan, catalog: Catalog, names: Iterable[str]) -> tuple[str, ...]:
-    """Return lines that name, of some packages, those from torch's family in the version that goes with a plan's."""
+    """Return lines for those of some packages that are torch's family: at most the version that goes with a plan's.
+
+    Not exactly that: an index of torch's may hold it for another release alone.
+    """
     release = catalog.release(plan.torch)
     found = {name: companion(Requirement(name), release) for name in FAMILY if name in set(names)} if release else {}
     targets = device_targets(plan.requirements)
-    return tuple(with_device_code(f"{name}=={version}", targets) for name, version in found.items() if version)
+    return tuple(with_device_code(f"{name}<={version}", targets) for name, version in found.items() if version)
 
 
-def _no_newer_pair(plan: Plan, catalog: Catalog, named: Collection[str]) -> tuple[str, ...]:
-    """Bound torchvision and torchaudio, where something else brings them: newer ones name no torch that they need."""
-    return tuple(line.replace("==", "<=") for line in pairs(plan, catalog, {*FAMILY} - {*named}))
+_constraints_for = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over
 
 
-_known = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over
-
-
-def _loosened(line: str, band: Band) -> str:
+def _loosened(line: str, band: Sequence[Plan]) -> str:
     """Widen the line that asks for torch to the band's releases; a companion is chosen by its own metadata."""
     need = requirement(line)
     extras = f"[{','.join(sorted(need.extras))}]" if need.extras else ""
@@ -361,7 +252,7 @@ def _loosened(line: str, band: Band) -> str:
     if name_of(line) != "torch":
         return line
     # A local part, as in 2.14.1+cu130, sorts after the release itself, and "<=2.14.1" takes it in all the same.
-    return f"torch{extras}>={band.oldest},<={band.best.torch}"
+    return f"torch{extras}>={band[-1].torch},<={band[0].torch}"
 
 
 def satisfied(plan: Plan, versions: Mapping[str, str]) -> bool:

@@ -88,7 +88,6 @@ def recipe_rows(recipe: Recipe) -> list[tuple[Text, Text]]:
         (_("torch"), ", ".join(_keyed(bound, key) for key, bound in recipe.torch.items())),
         (_("Packages"), ", ".join(recipe.requirements)),
         *((_("For {backend}", backend=one.title), ", ".join(also)) for one, also in recipe.also.items()),
-        *((_("Builds of torch"), _keyed(", ".join(tags), one.value)) for one, tags in recipe.builds.items()),
         *((_("Wheels for {build}", build=build), page) for build, page in recipe.links.items()),
         *(
             (_("Variable"), _keyed(f"{name}={value}", one.value))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assistant.api import BadInput, Message, NothingFits, _, render, sentences
+from assistant.api import BadInput, Message, NothingFits, _, sentences
 from assistant.api.journey import check_each, find_host, read_text, refuse_several, replay_option
 from assistant.api.records import Backend, Machine, from_json
 from assistant.api.steps import detect, load_catalog, make_plans
@@ -55,11 +55,6 @@ def _count(text: str) -> int:
     help="The length of the context in tokens.",
 )
 @click.option("--config", metavar="FILE", help="The model's config.json, from which its exact shape is read.")
-@click.option("--layers", type=click.IntRange(1, 10**4), help="Instead of --config: the number of layers.")
-@click.option(
-    "--kv-heads", type=click.IntRange(1, 10**4), help="Instead of --config: the number of heads for keys and values."
-)
-@click.option("--head-dim", type=click.IntRange(1, 10**5), help="Instead of --config: the width of a head.")
 @click.option(
     "--memory", type=click.FloatRange(min=0.1), metavar="GB", help="The card's memory in GB, instead of a machine's."
 )
@@ -81,37 +76,24 @@ def fit(
 ) -> None:
     """Estimate whether a language model fits into the card's memory."""
     refuse_several(machine=machine, replay=replay, memory=memory)
-    shape = _shape(model)
-    parameters = _count(model["parameters"]) if model["parameters"] else shape.parameters if shape else 0
-    if not parameters:
+    parameters, context, config = (model[name] for name in ("parameters", "context", "config"))
+    shape = read_shape(read_text(config, _CONFIG_LIMIT), config) if config else None
+    count = _count(parameters) if parameters else shape.parameters if shape else 0
+    if not count:
         raise BadInput(
             _("The number of parameters is not known."), hint=_("Give it, for example with --parameters 8B.")
         )
     kind = format_of(model["bits"] or (shape.format if shape and shape.format else "16"))
-    need = estimate(parameters, kind, model["context"], shape)
+    need = estimate(count, kind, context, shape)
     has, place = (memory, _("the card")) if memory else _memory_of(machine, replay)
     verdict = judge(need, has)
     if as_json:
-        answer = {"parameters": parameters, "format": kind.key, "need": need, "has": has, "verdict": verdict.value}
+        answer = {"parameters": count, "format": kind.key, "need": need, "has": has, "verdict": verdict.value}
         echo_json({**answer, "text": _sentence(verdict, need, has, place, shape)})
     else:
-        _draw(need, parameters, kind.key, model["context"])
+        _draw(need, count, kind.key, context)
         echo(_sentence(verdict, need, has, place, shape))
     context_.exit(NothingFits.exit_code if verdict is Verdict.NOT else 0)
-
-
-def _shape(model: dict[str, Any]) -> Shape | None:
-    """Take the shape from the model's file or from the options; None where neither is there."""
-    named = {name: model[name] for name in ("layers", "kv_heads", "head_dim")}
-    if model["config"]:
-        if any(named.values()):
-            raise click.UsageError(render(_("Name the model's file or its shape, not both.")))
-        return read_shape(read_text(model["config"], _CONFIG_LIMIT), model["config"])
-    if all(named.values()):
-        return Shape(full=named["layers"], kv_heads=named["kv_heads"], head_dim=named["head_dim"])
-    if any(named.values()):
-        raise click.UsageError(render(_("A shape needs --layers, --kv-heads and --head-dim together.")))
-    return None
 
 
 def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, Message]:

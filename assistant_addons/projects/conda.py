@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from assistant.api import Record, _
-from assistant.api.planning import Table
-from assistant.api.records import from_json
 from assistant_addons.projects.gathering import Gathering
 from assistant_addons.projects.imports import provider
 from assistant_addons.projects.requirements import take_lines
 from assistant_addons.projects.source import LONGEST_LINE, TOO_DEEP, Source, refused, rows, shown, table, too_long
+from assistant_addons.projects.tables import load
 
 _OWN = frozenset({"pip", "setuptools", "wheel"})  # every environment has them, or none needs them
 # pytorch::pytorch=1.11.0=py3.8_cuda11.3_cudnn8.2.0_0, numpy >=1.20,<2, pytorch[version='>=2.1', build='*cuda*']
@@ -33,23 +31,9 @@ class CondaName(Record, frozen=True):
     pypi: str
 
 
-class CondaTables(Record, frozen=True):
-    """What conda calls things: other names, what a plan chooses by itself, what is no Python package."""
-
-    names: Table[CondaName]
-    chosen_by_the_plan: Table[str]
-    of_the_system: Table[str]
-
-
-@cache
-def _tables() -> CondaTables:
-    file = Path(__file__).parent / "data" / "conda.json"
-    return from_json(file.read_bytes(), CondaTables, "projects/data/conda.json")
-
-
 @cache
 def _names() -> dict[str, str]:
-    return {row.conda: row.pypi for row in _tables().names.rows}
+    return {row.conda: row.pypi for row in load("conda.names", CondaName)}
 
 
 # name: ldm
@@ -78,26 +62,22 @@ def take_environment(text: str, source: Source, gathering: Gathering) -> None:
             take_lines("\n".join(line for line in rows(row.get("pip")) if isinstance(line, str)), source, gathering)
         elif isinstance(row, str) and row.strip():
             others.append(_take(row, source, gathering))
-    if names := list(filter(None, others)):
-        gathering.note(
-            _(
-                "These are not Python packages: {names}. If the project needs them, install them with your system's "
-                "tools.",
-                names=", ".join(names),
-            )
-        )
+    note = _(
+        "These are not Python packages: {names}. If the project needs them, install them with your system's tools."
+    )
+    gathering.note_names(note, filter(None, others))
 
 
 def _take(spec: str, source: Source, gathering: Gathering) -> str:
     """Take one package as conda spells it, by its name on PyPI; return the name of one that is no Python package."""
-    known, found = _tables(), _SPEC.fullmatch(spec.strip()) if len(spec) <= LONGEST_LINE else None
+    found = _SPEC.fullmatch(spec.strip()) if len(spec) <= LONGEST_LINE else None
     if found is None:
         gathering.take(spec, source)  # which says what is wrong with it
         return ""
     name, version = found["name"].lower(), _version(found)
     if name == "python":
         gathering.take_pythons(_python(version))
-    elif name in known.chosen_by_the_plan.rows:
+    elif name in load("conda.chosen_by_the_plan", str):
         gathering.note(_("{name} was left out: the plan chooses what this machine's card needs.", name=name))
     elif _of_the_system(name, found["version"] or ""):
         return name
@@ -111,11 +91,10 @@ def _of_the_system(name: str, version: str) -> bool:
 
     "=1.26.4=py311h64a7726_0" and "=3.1.4=pyhd8ed1ab_0" are for Python, "=8.2=h5eee18b_0" is not.
     """
-    known = _tables()
     built = re.fullmatch(r"=[^=]+=([^=]+)", version)
     if name in _names():
         return False
-    if name in known.of_the_system.rows or name.startswith("_") or (built and "py" not in built[1]):
+    if name in load("conda.of_the_system", str) or name.startswith("_") or (built and "py" not in built[1]):
         return True
     return name.startswith("lib") and provider(name.replace("-", "_")) is None
 

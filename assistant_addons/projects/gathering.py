@@ -13,24 +13,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.api import BadInput, Message, Text, _, ngettext, sentences
-from assistant.api.planning import (
-    carried_by_torch_index,
-    index_fault,
-    is_known_index,
-    is_pypi,
-    is_pypi_mirror,
-    load_catalog,
-)
+from assistant.api import BadInput, Message, Text, _, sentences
+from assistant.api.planning import index_fault, is_known_index, is_pypi, is_pypi_mirror, load_catalog
 from assistant.api.texts import Policy, command_line, redact, visible, without_credentials
-from assistant_addons.projects.imports import Code
 from assistant_addons.projects.project import Guess, Project, ProjectKind
 from assistant_addons.projects.source import (
-    BUILT_BY_CONDA,
     LONGEST_LINE,
-    VARIABLE,
     VERSION_CONTROL,
-    WITH_EXTRAS,
     Source,
     address_of,
     is_file,
@@ -47,30 +36,34 @@ from assistant_addons.projects.source import (
 
 MOST_LINES = 10_000  # chosen: the longest list seen has 400, and a lock file holds some thousand packages
 Into = Literal["requires", "constraints", "overrides"]
+_VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")  # pip fills it in from the environment, such as a password of an index
+# What `pip freeze` writes in conda's environments: six @ file:///croot/six_1644875935023/work, the folder and the
+# milliseconds of conda-build; some name the wheel: …/numpy_1708638617955/work/dist/numpy-1.26.4-cp310-….whl#sha256=…
+_BUILT_BY_CONDA = re.compile(r"_\d{13}/work(?:/|$)")
+_WITH_EXTRAS = re.compile(r"(?P<path>.*?)(?:\[(?P<extras>[\w\s.,-]+)\])?", re.DOTALL)
 
 
 class Gathering:
     """Gathers the needs of a project while its files are read, in which the user wants `extras`.
 
     `trusted` are sources that the user agreed to. `folders` are folders of code that the files name, with the extras
-    asked for, to be read after them; `found` are the wanted extras that a file offers; `kept` and `unread` count lines
-    that are requirements, and those that are none of any kind.
+    asked for, to be read after them; `found` are the wanted extras that a file offers. Of all `lines`, `valid` counts
+    those that are requirements, and `invalid` those that are none of any kind. `needed` and `optional` are the modules
+    that code imports, each with the first place of it, `own_modules` those of the project itself.
     """
 
     def __init__(self, extras: Iterable[str] = (), trusted: Iterable[str] = ()) -> None:
         self.extras = frozenset(map(canonicalize_name, extras))
-        self.code = Code()
         self.paths: dict[Path, None] = {}
         self.folders: dict[Path, frozenset[str]] = {}
-        self.requires: dict[str, None] = {}
-        self.guesses: dict[str, Guess] = {}
-        self.hashed: set[str] = set()
+        self.bounds: dict[Into, dict[str, None]] = {"requires": {}, "constraints": {}, "overrides": {}}
+        self.lines = self.valid = self.invalid = 0
         self.found: set[str] = set()
-        self.kept = 0
-        self.unread = 0
-        self._lines = 0
-        self._required = 0
-        self._bounds: dict[Into, dict[str, None]] = {"requires": self.requires, "constraints": {}, "overrides": {}}
+        self.needed: dict[str, str] = {}
+        self.optional: dict[str, str] = {}
+        self.unreadable: dict[str, None] = {}
+        self.own_modules: set[str] = set()
+        self.guesses: dict[str, Guess] = {}
         self._pythons = SpecifierSet()
         self._indexes: dict[str, None] = {}
         self._links: dict[str, None] = {}
@@ -81,29 +74,41 @@ class Gathering:
 
     def project(self, kind: ProjectKind) -> Project:
         """Return what was gathered; raise `BadInput` for a wanted extra that the files cannot have."""
-        self._judge_extras()
+        missing = sorted(self.extras - self.found)
+        if missing and self._offers:
+            offered = ", ".join(map(shown, sorted(set().union(*self._offers.values()))))
+            text = _("{file} has no optional part (extra) called '{name}'.")
+            raise BadInput(
+                text.format(file=", ".join(self._offers), name=shown(missing[0])),
+                hint=_("It offers: {names}.", names=offered or "-"),
+            )
+        self.note_missing(self.extras)
+        self.note_names(
+            _("Conda built these packages on another computer; they are taken from PyPI: {names}."),
+            self._built_by_conda,
+        )
         return Project(
             kind=kind,
             paths=tuple(map(str, self.paths)),
-            requires=tuple(self.requires),
-            constraints=tuple(self._bounds["constraints"]),
-            overrides=tuple(self._bounds["overrides"]),
+            requires=tuple(self.bounds["requires"]),
+            constraints=tuple(self.bounds["constraints"]),
+            overrides=tuple(self.bounds["overrides"]),
             pythons=str(self._pythons),
             indexes=tuple(self._indexes),
             links=tuple(self._links),
             guesses=tuple(self.guesses.values()),
-            left_out=(*self._notes, *self._conda_builds(), *self._hashes()),
+            left_out=tuple(self._notes),
         )
 
     @property
     def names(self) -> frozenset[str]:
         """The canonical names of what is required so far."""
-        return frozenset(canonicalize_name(Requirement(line).name) for line in self.requires)
+        return frozenset(canonicalize_name(Requirement(line).name) for line in self.bounds["requires"])
 
     @property
-    def taken(self) -> int:
+    def gains(self) -> int:
         """How many requirements were read so far, one that came twice among them, and folders that have some."""
-        return self._required + len(self.folders)
+        return self.valid + len(self.folders)
 
     @contextmanager
     def attempt(self) -> Iterator[list[BadInput]]:
@@ -120,29 +125,46 @@ class Gathering:
         """Keep a sentence about what could not be taken along, once, and without secrets."""
         self._notes[redact(sentence, Policy.USABLE)] = None
 
+    def note_names(self, sentence: Message, names: Iterable[str]) -> None:
+        """Note a sentence about {names}, if there are any."""
+        if every := listed(names):
+            self.note(sentence.format(names=every))
+
     def note_fault(self, error: BadInput) -> None:
         """Note why a file is not read, and the next step."""
         self.note(sentences((error.message, error.hint)))
+
+    def note_missing(self, extras: Iterable[str]) -> None:
+        """Note wanted extras that no file was found to offer."""
+        text = _("These optional parts were not found, so they were left out: {names}.")
+        self.note_names(text, sorted(set(extras) - self.found))
 
     def skip(self, line: str, reason: Text) -> None:
         """Leave a line out, and note why."""
         self.note(_("{line} was left out: {reason}.", line=shown(line), reason=reason))
 
+    def skip_source(self, text: str) -> None:
+        """Leave out what has to be built from source: that runs its author's code."""
+        sentence = _(
+            "{line} was left out: it is source code, which runs when it is built. If you trust it, install it "
+            "afterwards with `{command}`."
+        )
+        self.note(sentence.format(line=shown(text), command=command_line(["pip", "install", shown(text)])))
+
     def take(self, line: str, source: Source, into: Into = "requires") -> None:
         """Take a requirement as pip spells it: a name with versions, an address or a path."""
-        self._lines += 1
-        if self._lines > MOST_LINES:
+        self.lines += 1
+        if self.lines > MOST_LINES:
             raise BadInput(
                 _("The files list more than {count} requirements.", count=MOST_LINES),
                 hint=_("Name the file that lists what the project needs."),
             )
+        text = line.strip()
         if len(line) > LONGEST_LINE:
             self.skip(line[:LONGEST_LINE], _("it is too long"))
-            return
-        text = line.strip()
-        if visible(text) != text:
+        elif visible(text) != text:
             self.skip(text, _("it contains invisible characters"))
-        elif VARIABLE.search(text):
+        elif _VARIABLE.search(text):
             self.skip(text, _("it needs an environment variable"))
         elif VERSION_CONTROL.search(text):
             self.skip_source(text)
@@ -163,18 +185,20 @@ class Gathering:
             line = str(Requirement(text))
             Requirement(line)
         except InvalidRequirement:
-            self.unread += 1
+            self.invalid += 1
             self.skip(text, _("it is not a valid requirement"))
             return
         if visible(line) != line:
             self.skip(line, _("it contains invisible characters"))
         else:
-            self.kept += 1
-            self._required += into == "requires"
-            self._bounds[into][line] = None
+            self.valid += 1
+            self.bounds[into][line] = None
 
     def _take_address(self, text: str, address: re.Match[str], source: Source, into: Into) -> None:
-        """Take a wheel by its address; what is no wheel would be built, which runs code."""
+        """Take a wheel by its address; what is no wheel would be built, which runs code.
+
+        What conda built on another computer is taken from PyPI; what else lay there may be nobody's but its owner's.
+        """
         url, extras, marker = address["url"], address["extras"] or "", address["marker"] or ""
         place = re.split("[?#]", url, maxsplit=1)[0]
         wheel = wheel_of(place.rpartition("/")[2].replace("%2B", "+").replace("%2b", "+"))
@@ -184,9 +208,12 @@ class Gathering:
         elif here is None and url.lower().startswith("file:"):
             self.skip(text, _("its address is not a plain one"))
         elif here and not (is_file(here) or is_folder(here)):
-            self._take_absent(
-                text, marked(f"{address['name'] or ''}{extras}{f'=={wheel[1]}' if wheel else ''}", marker), into
-            )
+            if not (_BUILT_BY_CONDA.search(text) and address["name"]):
+                self.skip(text, _("it lies on another computer"))
+                return
+            requirement = marked(f"{address['name']}{extras}{f'=={wheel[1]}' if wheel else ''}", marker)
+            self._built_by_conda[requirement] = None
+            self._keep(requirement, into)
         elif wheel:
             self._keep(marked(f"{wheel[0]}{extras} @ {url}", marker), into)
         elif here:
@@ -196,18 +223,10 @@ class Gathering:
         else:
             self.skip_source(text)
 
-    def _take_absent(self, text: str, requirement: str, into: Into) -> None:
-        """Take what conda built on another computer from PyPI; what else lay there may be nobody's but its owner's."""
-        if BUILT_BY_CONDA.search(text) and requirement[:1].isalnum():
-            self._built_by_conda[requirement] = None
-            self._keep(requirement, into)
-        else:
-            self.skip(text, _("it lies on another computer"))
-
     def take_path(self, text: str, source: Source, into: Into = "requires") -> None:
         """Take a path: a wheel as it is, a folder of code by what it declares; nothing of it is built."""
         place, _semicolon, marker = text.partition(";")
-        found = WITH_EXTRAS.fullmatch(place.strip().strip("\"'"))
+        found = _WITH_EXTRAS.fullmatch(place.strip().strip("\"'"))
         path = source.beside(found["path"]) if found else None
         if found is None or path is None:
             self.skip(text, _("it cannot be reached from here"))
@@ -217,30 +236,16 @@ class Gathering:
         elif is_folder(path) and into == "requires" and not marker:
             parts = frozenset(map(canonicalize_name, filter(None, re.split(r"[\s,]+", found["extras"] or ""))))
             self.folders[real(path)] = parts | self.folders.get(real(path), frozenset())
-            command = command_line(["pip", "install", "--no-deps", "-e", shown(found["path"])])
-            self.note(
-                _(
-                    "{path} is the project's own code: what its pyproject.toml declares is included; install the code "
-                    "afterwards with `{command}`.",
-                    path=shown(text),
-                    command=command,
-                )
+            sentence = _(
+                "{path} is the project's own code: what its pyproject.toml declares is included; install the code "
+                "afterwards with `{command}`."
             )
+            command = command_line(["pip", "install", "--no-deps", "-e", shown(found["path"])])
+            self.note(sentence.format(path=shown(text), command=command))
         elif is_file(path) or is_folder(path):
             self.skip_source(text)
         else:
             self.skip(text, _("it does not exist"))
-
-    def skip_source(self, text: str) -> None:
-        """Leave out what has to be built from source: that runs its author's code."""
-        self.note(
-            _(
-                "{line} was left out: it is source code, which runs when it is built. If you trust it, install it "
-                "afterwards with `{command}`.",
-                line=shown(text),
-                command=command_line(["pip", "install", shown(text)]),
-            )
-        )
 
     def take_pythons(self, specifier: str) -> None:
         """Narrow the versions of Python by a specifier such as ">=3.10,<3.13"."""
@@ -255,58 +260,26 @@ class Gathering:
         self.found.update(source.extras & offered.keys())
         if whole:
             self._offers.setdefault(source.label, set()).update(offered)
-        left = sorted(shown(name) for key, name in offered.items() if key not in taken)
-        if left:
-            self.note(
-                _(
-                    "{file} has optional parts, which were left out: {names}.",
-                    file=source.label,
-                    names=", ".join(left),
-                    option="--extra",
-                )
-            )
-
-    def note_missing(self, extras: Iterable[str]) -> None:
-        """Note wanted extras that no file was found to offer."""
-        if missing := sorted(set(extras) - self.found):
-            names = ", ".join(map(shown, missing))
-            self.note(_("These optional parts were not found, so they were left out: {names}.", names=names))
-
-    def _judge_extras(self) -> None:
-        missing = sorted(self.extras - self.found)
-        if missing and self._offers:
-            offered = sorted(set().union(*self._offers.values()))
-            raise BadInput(
-                _(
-                    "{file} has no optional part (extra) called '{name}'.",
-                    file=", ".join(self._offers),
-                    name=shown(missing[0]),
-                ),
-                hint=_("It offers: {names}.", names=", ".join(map(shown, offered)) or "-"),
-            )
-        self.note_missing(self.extras)
+        text = _("{file} has optional parts, which were left out: {names}.", file=source.label, option="--extra")
+        self.note_names(text, sorted(name for key, name in offered.items() if key not in taken))
 
     def allows(self, url: str) -> bool:
         """Return whether packages may come from an index that a file names: it is known, or the user trusts it."""
-        plain = without_credentials(url).rstrip("/")
-        return (
-            is_known_index(plain, load_catalog())
-            or is_pypi(plain)
-            or is_pypi_mirror(plain, load_catalog())
-            or plain in self._trusted
-        )
+        plain, catalog = without_credentials(url).rstrip("/"), load_catalog()
+        known = is_known_index(plain, catalog) or is_pypi(plain) or is_pypi_mirror(plain, catalog)
+        return known or plain in self._trusted
 
     def take_index(self, url: str) -> None:
         """Take a further index where the user trusts it; torch's own is the plan's to choose."""
-        safe, plain = shown(without_credentials(url)), without_credentials(url).rstrip("/")
+        plain = without_credentials(url).rstrip("/")
+        safe = shown(without_credentials(url))
         if is_pypi(plain):
             return
         if is_known_index(plain, load_catalog()):
             self.note(_("The file's index {url} is not used: the plan chooses the build of torch.", url=safe))
         elif is_pypi_mirror(plain, load_catalog()):
-            self.note(
-                _("The file's mirror {url} is not used: your own settings say which mirror of PyPI is used.", url=safe)
-            )
+            text = _("The file's mirror {url} is not used: your own settings say which mirror of PyPI is used.")
+            self.note(text.format(url=safe))
         elif fault := index_fault(url):
             self.skip(url, fault)
         elif plain != url.rstrip("/"):
@@ -314,52 +287,21 @@ class Gathering:
         elif plain in self._trusted:
             self._indexes[url] = None
         else:
-            self.note(
-                _(
-                    "The index {url} is not known, so nothing is taken from it; name it yourself if you trust it.",
-                    url=safe,
-                    option=f"--trust-index {safe}",
-                )
-            )
+            text = _("The index {url} is not known, so nothing is taken from it; name it yourself if you trust it.")
+            self.note(text.format(url=safe, option=f"--trust-index {safe}"))
 
     def take_links(self, place: str, source: Source) -> None:
         """Take a page or folder of wheels where the user trusts it."""
         path = None if "://" in place else source.beside(place)
         where = str(path) if path else place
-        if "://" in place and is_known_index(without_credentials(place), load_catalog()):
+        plain = without_credentials(where)
+        if "://" in place and is_known_index(plain, load_catalog()):
             self.take_index(place)
-        elif where.rstrip("/") in self._trusted and without_credentials(where) == where:
+        elif plain == where and where.rstrip("/") in self._trusted:
             self._links[where] = None
         else:
-            safe = shown(without_credentials(where))
-            self.note(
-                _(
-                    "{place} is not a known source of wheels, so none is taken from there; name it yourself if you "
-                    "trust it.",
-                    place=safe,
-                    option=f"--find-links {safe}",
-                )
+            text = _(
+                "{place} is not a known source of wheels, so none is taken from there; name it yourself if you "
+                "trust it."
             )
-
-    def _conda_builds(self) -> tuple[Message, ...]:
-        if not self._built_by_conda:
-            return ()
-        names = listed(self._built_by_conda)
-        return (_("Conda built these packages on another computer; they are taken from PyPI: {names}.", names=names),)
-
-    def _hashes(self) -> tuple[Message, ...]:
-        """Say what becomes of hashes: an installation holds files to the hashes that their index states."""
-        if not self.hashed:
-            return ()
-        general = ngettext(
-            "The hashes of {count} package are not used: each file is checked against the hash that its index states.",
-            "The hashes of {count} packages are not used: each file is checked against the hash that its index states.",
-            len(self.hashed),
-        )
-        family = sorted(name for name in self.hashed if carried_by_torch_index(name))
-        bound = _(
-            "The hashes of {names} belong to the builds of one index; the plan may take another build of the same "
-            "version.",
-            names=", ".join(family),
-        )
-        return (general, bound) if family else (general,)
+            self.note(text.format(place=shown(plain), option=f"--find-links {shown(plain)}"))

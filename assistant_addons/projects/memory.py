@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from assistant.api import BadInput, Record, _
-from assistant.api.planning import Table, card_name, find_cards, is_driven_by, short_name
-from assistant.api.records import Backend, Machine, Vendor, from_json
+from assistant.api.planning import card_name, find_cards, is_driven_by, short_name
+from assistant.api.records import Backend, Machine, Vendor
+from assistant_addons.projects.tables import load
 
 GIB = 1024**3
 _SHORT = 0.98  # chosen: a driver tells up to 2 % less than what stands on the box ("8 GB" is 7.9 GiB)
@@ -53,22 +52,15 @@ class Rules(Record, frozen=True):
     grouped: float
 
 
-class MemoryTables(Record, frozen=True):
-    """The file of formats and rules."""
-
-    formats: Table[Format]
-    rules: Table[Rules]
-
-
 def rules() -> Rules:
     """Return the rules of an estimate."""
-    return _tables().rules.rows[0]
+    return load("memory.rules", Rules)[0]
 
 
 def format_of(name: str) -> Format:
     """Find a format by one of its names, or by plain bits ("4" is llama.cpp's usual one); raise `BadInput` for none."""
     wanted = name.strip().lower()
-    rows = _tables().formats.rows
+    rows = load("memory.formats", Format)
     for row in rows:
         if wanted in (row.key, *row.also):
             return row
@@ -77,12 +69,6 @@ def format_of(name: str) -> Format:
         _("'{name}' is not a known weight format.", name=name),
         hint=_("Choose one of: {names}.", names=names, option="--bits"),
     )
-
-
-@cache
-def _tables() -> MemoryTables:
-    file = Path(__file__).parent / "data" / "memory.json"
-    return from_json(file.read_bytes(), MemoryTables, "projects/data/memory.json")
 
 
 def largest_card(machine: Machine, backend: Backend) -> tuple[str, float | None]:

@@ -73,13 +73,9 @@ def project_summary(project: Project) -> Message:
 
 def guessed(guesses: Iterable[Guess]) -> tuple[Text, ...]:
     """Return the packages that imports stand for, each with its import and what else it may be."""
+    text = _("{package} ({module}; or {others})")
     return tuple(
-        _(
-            "{package} ({module}; or {others})",
-            package=one.distribution,
-            module=one.module,
-            others=", ".join(one.others),
-        )
+        text.format(package=one.distribution, module=one.module, others=", ".join(one.others))
         if one.others
         else f"{one.distribution} ({one.module})"
         for one in guesses

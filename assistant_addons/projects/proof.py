@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -24,14 +24,17 @@ from assistant.api.planning import (
     find_target,
     is_required_by_torch,
     name_of,
+    number,
     other_pythons,
+    requirement,
     unpaired_warnings,
     wheel_sources,
     with_python_reason,
 )
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
-from assistant_addons.projects.builds import Band, question
-from assistant_addons.projects.search import Outcome, Search, source_of
+from assistant.api.texts import command_line
+from assistant_addons.projects.builds import question
+from assistant_addons.projects.search import Outcome, Search, source_of, within_all
 from assistant_addons.projects.trial import Need, Trial
 
 _MOST = 3  # chosen: sentences of one kind
@@ -42,15 +45,21 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     case, trial = search.case, outcome.trial
     plan = outcome.plan
     assert plan  # noqa: S101 - an outcome that holds has one
-    asked = question(Band(plan), *case)
+    asked = question([plan], *case, exact=True)
     bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
     of_torch = (*(line for line in asked.requirements if is_required_by_torch(name_of(line))), *outcome.lessons.named)
+    needless = not (outcome.needs or CORE & search.own_names)
+    text = _("Nothing that you ask for needs torch; the plan brings it all the same.")
     chosen = replace(
         plan,
         requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
-        reasons=(*_needs(search, outcome), *plan.reasons),
+        reasons=(
+            *map(needs_torch, _deciding(search, outcome)[:_MOST]),
+            *([text] if needless else ()),
+            *plan.reasons,
+        ),
         warnings=(
             *plan.warnings,
             *_warnings(search, outcome, plan),
@@ -60,9 +69,9 @@ def explained(search: Search, outcome: Outcome) -> Planning:
         constraints=tuple(dict.fromkeys((*plan.constraints, *bounds))),
         apart=outcome.lessons.apart,
     )
-    others = search.builds.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
-    beside = (search.by_its_build(one) for one in others if one.backend is not plan.backend)
-    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.builds.planning.rejected)
+    others = [one for one in search.builds if one.torch == plan.torch and one.backend is not plan.backend]
+    beside = (search.by_its_build(one) for one in others if plan.backend is not Backend.CPU)
+    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.planning.rejected)
 
 
 def needs_torch(need: Need) -> Message:
@@ -89,12 +98,8 @@ def hardware_side(search: Search) -> Message:
 
 def _deciding(search: Search, outcome: Outcome) -> list[Need]:
     """Return the needs that exclude the best torch which the hardware allows."""
-    found = [need for need in outcome.needs if not need.allows(search.builds.best.torch)]
+    found = [need for need in outcome.needs if not need.allows(search.builds[0].torch)]
     return [need for need in found if need.package not in CORE] or found
-
-
-def _needs(search: Search, outcome: Outcome) -> tuple[Text, ...]:
-    return tuple(map(needs_torch, _deciding(search, outcome)[:_MOST]))
 
 
 def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
@@ -104,13 +109,13 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
         found.append(hardware_side(search))
         packages = ", ".join(dict.fromkeys(need.package for need in deciding))
         if packages:
-            text = _(
-                "So the plan is for the CPU: other versions of {packages} may make the GPU usable.", packages=packages
-            )
-            found.append(text)
-    for need in outcome.given_up[:_MOST]:
+            text = _("So the plan is for the CPU: other versions of {packages} may make the GPU usable.")
+            found.append(text.format(packages=packages))
+    for need in outcome.passed_over[:_MOST]:
         text = _("{need} For this torch the plan takes {package} {older}.")
         found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
+    text = _("Not checked: {wheel} cannot be reached, so that nobody knows whether it goes with the rest.")
+    found += [text.format(wheel=line) for line in sorted(search.unreachable)]
     if search.is_silent(plan):
         text = _("Not checked: {source} could not be asked for this build, and PyPI's torch {torch} stood in for it.")
         found.append(text.format(source=source_of(plan), torch=plan.torch))
@@ -135,6 +140,7 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
 
 _MOST_PYTHONS = 3  # chosen: each may take a resolver's run or two
 _MOST_CHANGES = 6  # chosen: likewise
+_MOST_NEAR = 2  # chosen: likewise
 _LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "trl" not to "tri" (0.67)
 
 
@@ -156,7 +162,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
 
 
 def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
-    best = search.builds.best
+    best = search.builds[0]
     rejection = Rejection(backend=best.backend, variant=best.variant, why=why, would_help=would_help, key=key)
     return Planning(rejected=(rejection,))
 
@@ -185,50 +191,49 @@ def _nearest(name: str, search: Search) -> Text:
 
 def _only_source(search: Search, trial: Trial) -> Planning:
     """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
-    names = _without_wheels(search, trial)
-    backend = search.builds.best.backend
-    texts = {name: _to_compile(name, backend) for name in names}
-    why: list[Message] = [
-        text.format(names=", ".join(name for name in names if texts[name] is text))
-        for text in dict.fromkeys(texts.values())
-    ]
+    names, more, rest = list(trial.builds), True, None
+    while more and search.may_ask:  # the resolver stops at the first, so the rest is asked for without those
+        request = search.case.request
+        pins = tuple(pin for pin in request.pins if name_of(pin) not in names)
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in names)
+        rest = search.again(replace(request, pins=pins, overrides=(*request.overrides, *never))).run()
+        found = [name for name in rest.trial.builds if name not in names] if rest else []
+        names, more = names + found, bool(found)
+    by_text: dict[Message, list[str]] = {}
     for name in names:
-        pages = (wheel_pages(name, plan, search.case.machine, search.case.catalog) for plan in search.builds)
+        by_text.setdefault(_to_compile(name, search.builds[0].backend), []).append(name)
+    why: list[Message] = [text.format(names=", ".join(few)) for text, few in by_text.items()]
+    for name in names:
+        pages = (wheel_pages(name, one, search.case.machine, search.case.catalog) for one in search.builds)
         why += next(filter(None, pages), [])
-    return _planning(search, "needs-build", sentences(why), Unsolved.ONLY_SOURCE_HINT)
-
-
-def _without_wheels(search: Search, trial: Trial) -> list[str]:
-    """Name all that comes only as source: the resolver stops at the first, so it is asked again without those."""
-    found, plan = list(trial.builds), question(Band(search.builds.best), *search.case)
-    while search.may_ask:
-        never = tuple(f"{name} ; sys_platform == 'never'" for name in found)
-        lines = tuple(line for line in plan.requirements if name_of(line) not in found)
-        answer = search.ask(replace(plan, requirements=lines, overrides=(*plan.overrides, *never)))
-        more = [name for name in answer.builds if name not in found]
-        if not more:
-            break
-        found += more
-    return found
-
-
-_BY_HAND = _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
-_WITH_COMPILER = _(
-    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
-    "a C++ compiler."
-)
-_WITH_NVCC = _(
-    "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by hand, with "
-    "a C++ compiler and nvcc of the CUDA version of PyTorch."
-)
+    help_: Message | str = ""
+    if rest and rest.plan:
+        text = _(
+            "Everything else fits torch {torch} ({variant}): leave {names} out, and if you trust the authors, install "
+            "what is left out afterwards with `{command}`, which runs their code."
+        )
+        command, said = command_line(["pip", "install", *names]), {"torch": rest.torch, "variant": rest.plan.variant}
+        help_ = text.format(names=", ".join(names), command=command, **said)
+    elif rest and rest.trial.refusal:
+        why.append(_words(rest.trial))
+    return _planning(search, "needs-build", sentences(why), sentences((Unsolved.ONLY_SOURCE_HINT, help_)))
 
 
 def _to_compile(name: str, backend: Backend) -> Message:
+    """Say what a build by hand takes of {names}, as far as the tables tell of one of them."""
     row = find_companion(name)
     compiler = row.compiler if row else ""
     if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
-        return _WITH_NVCC
-    return _WITH_COMPILER if compiler else _BY_HAND
+        return _(
+            "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by "
+            "hand, with a C++ compiler and nvcc of the CUDA version of PyTorch."
+        )
+    if compiler:
+        return _(
+            "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by "
+            "hand, with a C++ compiler."
+        )
+    return _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
 
 
 def _python_matters(search: Search, trial: Trial) -> bool:
@@ -256,20 +261,16 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
                 return _only_source(again, outcome.trial)
             continue
         if case.request.python:
-            why = _(
-                "What you ask for cannot all be installed for Python {own}; for Python {python} it can.",
-                own=own,
-                python=python,
-            )
+            why = _("What you ask for cannot all be installed for Python {own}; for Python {python} it can.")
             help_ = _("Use Python {python}.", python=python, option=f"--python {python}")
-            return _planning(search, "no-wheel-for-python", why, help_)
+            return _planning(search, "no-wheel-for-python", why.format(own=own, python=python), help_)
         return with_python_reason(explained(again, outcome), own, case.request)
     return None
 
 
 def _quarrel(search: Search, trial: Trial) -> Message:
     """Say which packages do not go together: who needs which torch and what the GPU has, else the resolver's words."""
-    needs = [need for need in trial.trace.first_needs if not need.allows(search.builds.best.torch)]
+    needs = [need for need in trial.trace.first_needs if not need.allows(search.builds[0].torch)]
     names = trial.refusal.names if trial.refusal else ()
     if needs and any(carried_by_torch_index(name) for name in names):
         hardware = hardware_side(search) if on_gpu(search) and not _on_torch(search) else ""
@@ -284,24 +285,26 @@ def _words(trial: Trial) -> Message:
     name, index = trial.refusal.elsewhere
     rule = _(
         "{index} has other versions of {name}, and uv takes a package only from the first index that has it; a later "
-        "one was not asked.",
-        index=index,
-        name=name,
+        "one was not asked."
     )
-    return sentences((why, rule))
+    return sentences((why, rule.format(index=index, name=name)))
 
 
 def _smallest_change(search: Search, trial: Trial) -> Message:
     """Find, among what quarrels, the line whose bound or whose absence makes the rest hold."""
-    if torch := _on_torch(search):
-        pins = tuple(pin for pin in search.case.request.pins if canonicalize_name(Requirement(pin).name) != "torch")
-        outcome = search.again(replace(search.case.request, pins=pins)).run()
-        if outcome and outcome.plan:
-            text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
-            return text.format(name="torch", version=outcome.plan.torch, line=torch)
-    band = Band(search.builds.best)
-    plan = question(band, *search.case)
-    for line, changed, text in list(_changes(plan, search, trial))[:_MOST_CHANGES] if search.may_ask else ():
+    instead = _("Ask for {name} {version} instead of {line}: everything else fits that.")
+    torch = _on_torch(search)
+    if torch and (nearest := _nearest_torch(search, trial)):
+        return instead.format(name="torch", version=nearest, line=torch)
+    plan = question([search.builds[0]], *search.case, exact=True)
+    named = search.own_names.intersection(trial.refusal.names if trial.refusal else ())
+    needs = [(line, requirement(line)) for line in plan.requirements if name_of(line) in named]
+    without = _("Leave out {name}: everything else fits without it.")
+    changes = [(line, _without_versions(need), instead) for line, need in needs if need.specifier]
+    changes += [(line, "", without) for line, _need in needs]
+    for line, changed, text in changes[:_MOST_CHANGES]:
+        if not search.may_ask:
+            break
         lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
         answer = search.ask(replace(plan, requirements=lines))
         if answer.holds:
@@ -310,24 +313,32 @@ def _smallest_change(search: Search, trial: Trial) -> Message:
     return _("Allow other versions of one of the packages named here, or leave it out.")
 
 
+def _without_versions(need: Requirement) -> str:
+    return f"{need.name}[{','.join(sorted(need.extras))}]" if need.extras else need.name
+
+
+def _nearest_torch(search: Search, trial: Trial) -> str:
+    """Return the release of torch nearest to the one asked for with which all else holds, "" where none is found.
+
+    Those are tried first that the packages which were looked at allow; last, whatever the search finds.
+    """
+    pins = tuple(pin for pin in search.case.request.pins if canonicalize_name(Requirement(pin).name) != "torch")
+    free = search.again(replace(search.case.request, pins=pins))
+    own = number(search.builds[0].torch)
+    fits = within_all(trial.trace.first_needs)
+    best = [plan for plan in free.builds if fits(plan.torch) and plan.variant == free.builds[0].variant]
+    releases = [number(row.version) for row in search.case.catalog.releases]
+    near = sorted(best, key=lambda plan: abs(releases.index(number(plan.torch)) - releases.index(own)))
+    for plan in near[:_MOST_NEAR]:
+        if search.may_ask and free.answer([plan]).plan:
+            return plan.torch
+    outcome = free.run()
+    return outcome.plan.torch if outcome and outcome.plan else ""
+
+
 def _on_torch(search: Search) -> str:
     """Return the user's own bound on torch, "" for none."""
     return ", ".join(str(need) for name, need in search.requested if name == "torch" and need.specifier)
-
-
-def _changes(plan: Plan, search: Search, trial: Trial) -> Iterator[tuple[str, str, Message]]:
-    """Yield each line that quarrels, what to put in its place, and what to tell: first other versions, then without."""
-    own = search.own_names
-    named = trial.refusal.names if trial.refusal else ()
-    needs = {line: Requirement(line) for line in plan.requirements}
-    lines = [line for line, need in needs.items() if canonicalize_name(need.name) in own.intersection(named)]
-    for line in lines:
-        if needs[line].specifier:
-            extras = f"[{','.join(sorted(needs[line].extras))}]" if needs[line].extras else ""
-            text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
-            yield line, f"{needs[line].name}{extras}", text
-    for line in lines:
-        yield line, "", _("Leave out {name}: everything else fits without it.")
 
 
 def wheel_pages(name: str, plan: Plan, machine: Machine, catalog: Catalog) -> list[Message]:

@@ -186,16 +186,13 @@ def _refuse_backend(plan: Plan, case: Case) -> Rejection | None:
 
 
 def _refuse_build(plan: Plan, case: Case) -> Rejection | None:
-    build, fitting = _build(plan, case), case.recipe.builds.get(plan.backend, ())
-    if (not fitting or build.startswith(fitting)) and (not case.recipe.links or build in case.recipe.links):
+    """Reject a build of torch for which the recipe's pages have no wheels."""
+    build, links = _build(plan, case), case.recipe.links
+    if not links or build in links:
         return None
-    why = _(
-        "{recipe} has wheels only for the torch builds {builds}, and this machine uses {build}.",
-        recipe=case.recipe.name,
-        builds=", ".join(fitting or case.recipe.links),
-        build=build,
-    )
-    return reject(plan.backend, "recipe-other-build", why, _("A newer driver may help.") if fitting else "", build)
+    text = _("{recipe} has wheels only for the torch builds {builds}, and this machine uses {build}.")
+    why = text.format(recipe=case.recipe.name, builds=", ".join(links), build=build)
+    return reject(plan.backend, "recipe-other-build", why, variant=build)
 
 
 def _build(plan: Plan, case: Case) -> str:

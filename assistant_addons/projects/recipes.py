@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 from assistant.api import BadInput, Message, Record, _
-from assistant.api.planning import Bundle, SystemNeed, Table, Trial, similar_keys
-from assistant.api.records import Backend, from_json
+from assistant.api.planning import Bundle, SystemNeed, Trial, similar_keys
+from assistant.api.records import Backend
+from assistant_addons.projects.tables import load
 
 ANY = "any"  # the key of what holds wherever nothing else is named
 
@@ -43,10 +41,9 @@ class Recipe(Bundle, frozen=True, kw_only=True):
     `requirements` are PEP 508 lines, for an application those of its own file; `also` holds more of them by backend.
     `torch` are specifiers by backend or system ("any" for all), `pythons` is one. `backends` works on these, of which
     each may be bound to systems; it is not known of those in `untested`, and `against` says more about others.
-    `builds` are beginnings of the torch builds (such as cu13) that fit, `links` are pages of wheels by build, of which
-    each plan needs one. `capability` is the least of a CUDA card. `needs` are those of the system
-    that its packages do not have themselves. `launcher` is the application's key in launchers.json; `start` are
-    commands by backend, `group` is a key, too.
+    `links` are pages of wheels by build of torch, of which each plan needs one. `capability` is the least of a CUDA
+    card. `needs` are those of the system that its packages do not have themselves. `launcher` is the application's key
+    in launchers.json; `start` are commands by backend, `group` is a key, too.
     """
 
     group: str
@@ -63,7 +60,6 @@ class Recipe(Bundle, frozen=True, kw_only=True):
     archs: tuple[str, ...] = ()
     untested: tuple[Backend, ...] = ()
     against: dict[Backend, str] = {}
-    builds: dict[Backend, tuple[str, ...]] = {}
     capability: str = ""
     needs: tuple[SystemNeed, ...] = ()
     memory: tuple[Use, ...] = ()
@@ -86,41 +82,22 @@ class Group(Record, frozen=True):
     title: str
 
 
-class RecipeTables(Record, frozen=True):
-    """The file of recipes."""
-
-    recipes: Table[Recipe]
-    groups: Table[Group]
-
-
 def recipes() -> tuple[Recipe, ...]:
     """List the recipes."""
-    return _tables().recipes.rows
+    return load("recipes.recipes", Recipe)
 
 
 def recipe_of(key: str) -> Recipe:
     """Find a recipe by its key; raise `BadInput` for a name that is none."""
-    found = _by_key().get(key.strip().lower())
-    if found is None:
-        near = ", ".join(similar_keys(key.strip().lower(), list(_by_key())))
-        raise BadInput(
-            _("There is no recipe called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=near)
-        )
-    return found
+    wanted = key.strip().lower()
+    for recipe in recipes():
+        if recipe.key == wanted:
+            return recipe
+    near = ", ".join(similar_keys(wanted, [recipe.key for recipe in recipes()]))
+    raise BadInput(_("There is no recipe called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=near))
 
 
 def groups() -> tuple[tuple[Message, tuple[Recipe, ...]], ...]:
     """Return the recipes in their groups, each with its title."""
-    rows = _tables().groups.rows
+    rows = load("recipes.groups", Group)
     return tuple((_(row.title), tuple(one for one in recipes() if one.group == row.key)) for row in rows)
-
-
-@cache
-def _by_key() -> dict[str, Recipe]:
-    return {recipe.key: recipe for recipe in recipes()}
-
-
-@cache
-def _tables() -> RecipeTables:
-    file = Path(__file__).parent / "data" / "recipes.json"
-    return from_json(file.read_bytes(), RecipeTables, "projects/data/recipes.json")

@@ -12,22 +12,19 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
 from assistant.api import BadInput, _
 from assistant_addons.projects.gathering import Gathering, Into
 from assistant_addons.projects.source import Source, file_text, is_file, real, shown, source_of
 
-# https://pip.pypa.io/en/stable/reference/requirements-file-format/: options whose value may be a word of its own.
+# Options whose value may be a word of its own, by their long names.
 _VALUED = frozenset(
     {
         "--config-settings", "--constraint", "--editable", "--extra-index-url", "--find-links", "--global-option",
-        "--hash", "--index-url", "--no-binary", "--only-binary", "--pypi-url", "--requirement", "--trusted-host",
-        "--use-feature", "-C", "-c", "-e", "-f", "-i", "-r",
+        "--hash", "--index-url", "--no-binary", "--only-binary", "--requirement", "--trusted-host", "--use-feature",
     }
 )  # fmt: skip
 _LONG = {
+    "-C": "--config-settings",
     "-c": "--constraint",
     "-e": "--editable",
     "-f": "--find-links",
@@ -35,11 +32,10 @@ _LONG = {
     "-r": "--requirement",
     "--pypi-url": "--index-url",
 }
-_SHORT = 2  # characters of an option such as -r
-MOST_FILES = 100  # chosen: nobody includes as many, and one that does would be read for ever
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
 # What an installation does anyhow, or what concerns pip alone.
 _OF_NO_MATTER = frozenset({"--only-binary", "--prefer-binary", "--require-hashes", "--use-pep517", "--use-feature"})
+MOST_FILES = 100  # chosen: nobody includes as many, and one that does would be read for ever
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 
 def read_requirements(path: Path, gathering: Gathering, into: Into = "requires") -> None:
@@ -55,15 +51,6 @@ def read_requirements(path: Path, gathering: Gathering, into: Into = "requires")
     take_lines(file_text(path), source_of(path), gathering, into)
 
 
-def take_beside(file: str, source: Source, gathering: Gathering) -> None:
-    """Take a requirement file that a project's settings name in place of a list."""
-    path = source.beside(file)
-    if path and is_file(path):
-        read_requirements(path, gathering)
-    else:
-        gathering.skip(file, _("it does not exist"))
-
-
 # numpy==1.26.4 ; python_version < "3.13"  # the last before 2
 # torch==2.9.1 \
 #     --hash=sha256:…
@@ -74,38 +61,44 @@ def take_lines(text: str, source: Source, gathering: Gathering, into: Into = "re
     for line in _logical_lines(text):
         words = line.split(" ")
         cut = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-        requirement = " ".join(words[:cut]).strip()
-        if requirement:
+        if requirement := " ".join(words[:cut]).strip():
             gathering.take(requirement, source, into)
         try:
             options = shlex.split(" ".join(words[cut:])) if cut < len(words) else []
         except ValueError:  # a quotation mark without its partner
             options = words[cut:]
         for name, value in _options(options):
-            if name == "--hash":
-                gathering.hashed |= _named(requirement)
-            else:
-                _take_option(name, value, source, gathering, into)
+            _take_option(name, value, source, gathering, into)
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    r"""Join lines that end in a backslash, and drop comments, in pip's own order; indented lines count as any other."""
+    held = ""
+    for line in [*text.splitlines(), ""]:
+        comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not comment:
+            held += line[:-1]
+            continue
+        if whole := _COMMENT.sub("", f"{held} {line}" if comment else held + line).strip():
+            yield whole
+        held = ""
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield pairs of an option, by its long name, and its value ("" without one); a word that is none has option ""."""
     rest = iter(words)
     for word in rest:
-        if word == "--":
-            continue
         if not word.startswith("-") or word == "-":
             yield "", word
-        elif word.startswith("--"):
-            name, equals, value = word.partition("=")
-            yield name, value if equals or name not in _VALUED else next(rest, "")
+        elif word[:2] in _LONG:  # -rbase.txt, -r=base.txt, -r base.txt
+            yield _LONG[word[:2]], word[2:].removeprefix("=") or next(rest, "")
         else:
-            name, value = word[:_SHORT], word[_SHORT:].removeprefix("=")
-            valued = name in _VALUED
-            yield _LONG.get(name, name) if valued else word, (value or next(rest, "")) if valued else ""
+            name, equals, value = word.partition("=")
+            name = _LONG.get(name, name)
+            yield name, value if equals or name not in _VALUED else next(rest, "")
 
 
-def _take_option(name: str, value: str, source: Source, gathering: Gathering, into: Into = "requires") -> None:
+def _take_option(name: str, value: str, source: Source, gathering: Gathering, into: Into) -> None:
     """Do what an option of a requirement file says, or tell why not."""
     match name:
         case "--requirement":
@@ -113,21 +106,18 @@ def _take_option(name: str, value: str, source: Source, gathering: Gathering, in
         case "--constraint":
             _include(value, source, gathering, "constraints")
         case "--editable":
-            if "://" in value or value.startswith(("git@", "git+")):
-                gathering.take(value.partition("#egg=")[0], source)
-            else:
-                gathering.take_path(value, source)
+            is_address = "://" in value or value.startswith(("git@", "git+"))
+            take = gathering.take if is_address else gathering.take_path
+            take(value.partition("#egg=")[0], source)
         case "--index-url" | "--extra-index-url":
             gathering.take_index(value.rpartition("=")[2] if "=" in value.partition("://")[0] else value)
         case "--find-links":
             gathering.take_links(value, source)
+        case "--hash":
+            gathering.note(_("Hashes are not used: each file is checked against the hash that its index states."))
         case "--no-binary" if value != ":none:":
-            gathering.note(
-                _(
-                    "{line} was ignored: packages are installed from wheels alone.",
-                    line=f"--no-binary {shown(value)}",
-                )
-            )
+            line = f"--no-binary {shown(value)}"
+            gathering.note(_("{line} was ignored: packages are installed from wheels alone.", line=line))
         case "--pre":
             gathering.note(_("--pre was ignored: if you want a pre-release, write its version."))
         case _ if name not in _OF_NO_MATTER:
@@ -136,46 +126,16 @@ def _take_option(name: str, value: str, source: Source, gathering: Gathering, in
 
 def _include(value: str, source: Source, gathering: Gathering, into: Into) -> None:
     """Read the file that another one names, relative to its own folder."""
+    names = {"file": shown(value), "source": source.label}
     path = source.beside(value)
     if "://" in value:
-        gathering.note(
-            _("{file} is on the network and was not read; download it and name it with -r.", file=shown(value))
-        )
+        gathering.note(_("{file} is on the network and was not read; download it and name it with -r.", **names))
     elif path is None:
-        gathering.note(
-            _("{file}, which {source} names, cannot be reached from here.", file=shown(value), source=source.label)
-        )
-    elif not is_file(path):
+        gathering.note(_("{file}, which {source} names, cannot be reached from here.", **names))
+    elif is_file(path):
+        read_requirements(path, gathering, into)
+    else:
         raise BadInput(
-            _(
-                "{file}, which {source} includes, is not there or is not a file.",
-                file=shown(value),
-                source=source.label,
-            ),
+            _("{file}, which {source} includes, is not there or is not a file.", **names),
             hint=_("Put it there, or take out the line that names it."),
         )
-    else:
-        read_requirements(path, gathering, into)
-
-
-def _logical_lines(text: str) -> Iterator[str]:
-    r"""Join lines that end in a backslash, and drop comments, in pip's own order; indented lines count as any other."""
-    held: list[str] = []
-    for line in text.splitlines():
-        comment = line.lstrip().startswith("#")
-        if line.endswith("\\") and not comment:
-            held.append(line[:-1])
-            continue
-        whole = _COMMENT.sub("", "".join([*held, " " if comment and held else "", line])).strip()
-        held = []
-        if whole:
-            yield whole
-    if whole := _COMMENT.sub("", "".join(held)).strip():
-        yield whole
-
-
-def _named(requirement: str) -> set[str]:
-    try:
-        return {canonicalize_name(Requirement(requirement).name)}
-    except InvalidRequirement:
-        return set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -20,7 +20,9 @@ from assistant.api.planning import (
     carried_by_torch_index,
     find_companion,
     is_required_by_torch,
+    make_plans,
     name_of,
+    number,
     requested_packages,
     requirement,
     version_ranges,
@@ -28,14 +30,12 @@ from assistant.api.planning import (
 from assistant.api.records import Backend, Plan, Planning, Progress, Request, Step
 from assistant.api.texts import Policy, redact
 from assistant_addons.projects.builds import (
-    Band,
-    Builds,
     bands,
-    builds_for,
     for_other_cuda,
     is_build,
     label,
     pairs,
+    plans_for_releases,
     pypis_build,
     question,
     satisfied,
@@ -44,6 +44,8 @@ from assistant_addons.projects.builds import (
 )
 from assistant_addons.projects.companions import torch_bounds
 from assistant_addons.projects.trial import Derivation, Need, Trial, try_plan
+
+Band = list[Plan]  # one question covers it
 
 
 class Lessons(NamedTuple):
@@ -73,17 +75,6 @@ class Outcome(NamedTuple):
         return self.trial.versions.get("torch", "").partition("+")[0]
 
     @property
-    def given_up(self) -> tuple[Need, ...]:
-        """What the newest versions need of torch, where older ones were taken because of that."""
-        held, torch = self.trial.versions, self.torch
-        return tuple(
-            need
-            for need in self.trial.trace.first_needs
-            if need.package not in CORE  # whose versions are torch's own
-            if held.get(need.package) not in {None, need.version} and not need.allows(torch)
-        )
-
-    @property
     def passed_over(self) -> tuple[Need, ...]:
         """What newer versions need of torch, where only that kept them out; one per package.
 
@@ -98,18 +89,18 @@ class Outcome(NamedTuple):
                 newest[need.package] = need
         return tuple(newest.values())
 
-    def beats(self, other: Outcome, asked: Iterable[str], plans: Builds) -> bool:
+    def beats(self, other: Outcome, asked: Iterable[str], plans: Sequence[Plan]) -> bool:
         """Return whether this is the better of two that hold: on a GPU, then in versions, then in rank.
 
         The versions are those of what is asked for, then of what another torch held back: a newer torch is no gain if
         it makes a requested package older.
         """
         ours, theirs = self._on_cpu, other._on_cpu
-        held_back = {need.package for need in (*self.given_up, *other.given_up)}
+        held_back = {need.package for need in (*self.passed_over, *other.passed_over)}
         for names in ({*asked} - CORE, held_back) if ours is theirs else ():
             if (newer := self._is_newer(other, names)) is not other._is_newer(self, names):
                 return newer
-        return (ours, plans.place(self.plan)) < (theirs, plans.place(other.plan))
+        return (ours, place(self.plan, plans)) < (theirs, place(other.plan, plans))
 
     @property
     def _on_cpu(self) -> bool:
@@ -130,15 +121,19 @@ class Outcome(NamedTuple):
         )
 
 
+def place(plan: Plan | None, plans: Sequence[Plan]) -> int:
+    """Return how many of some plans are better than one."""
+    same = (place for place, one in enumerate(plans) if plan and (one.variant, one.torch) == (plan.variant, plan.torch))
+    return next(same, len(plans) if plan else 0)
+
+
 Fits = Callable[[str], bool]
 
 
-def within_all(bounds: Iterable[Need | SpecifierSet]) -> Fits:
-    """Return the question whether a release of torch is within all bounds."""
-    given = list(bounds)
-    return lambda torch: all(
-        one.allows(torch) if isinstance(one, Need) else one.contains(torch, prereleases=True) for one in given
-    )
+def within_all(needs: Iterable[Need]) -> Fits:
+    """Return the question whether all needs allow a release of torch."""
+    given = list(needs)
+    return lambda torch: all(need.allows(torch) for need in given)
 
 
 def within_one_of_each(bounds: Iterable[Iterable[SpecifierSet]]) -> Fits:
@@ -186,20 +181,23 @@ class Search:
 
     `builds` holds the plans that the hardware allows, best first, and `planning` is what the planner made of the case.
     `own_index` is the user's in place of torch's, and `silent` are addresses of torch's that cannot be asked, so that
-    the user's other sources stand in for them. `requested` are the user's requirements by canonical names, of which one
-    may stand there several times. `spent` counts the questions of this search and of all that come of it.
+    the user's other sources stand in for them; `unreachable` are wheels by their address that cannot be asked.
+    `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
+    counts the questions of this search and of all that come of it.
     """
 
     def __init__(self, case: PlanInputs, tools: Tools, planning: Planning | None = None) -> None:
         self.case, self.tools = case, tools
         self.own_index = tools.sources.index_url
-        self.builds = builds_for(*case, planning, self.own_index)
+        self.planning = planning or make_plans(*case)
+        self.builds = plans_for_releases(*case, self.planning, self.own_index)
         self.lessons = Lessons()
         self.silent: list[str] = []
+        self.unreachable: set[str] = set()
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested_packages(*case)]
         self.spent = [0]
         self._blamed: set[str] = set()
-        self._asked: list[Band] = []
+        self._asked: set[tuple[str, str]] = set()
         self._torches: list[str] = []
 
     @property
@@ -210,15 +208,15 @@ class Search:
     def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
         other = Search(self.case._replace(request=request), self.tools)
-        other.silent, other.spent = self.silent, self.spent
+        other.silent, other.unreachable, other.spent = self.silent, self.unreachable, self.spent
         return other
 
     def run(self) -> Outcome | None:
         """Ask for the likeliest builds, go where the answers point, and return the best outcome; None without any."""
         band = self._start() if self.builds else None
-        if band and (others := for_other_cuda(band.best, *self.case)):
+        if band and (others := for_other_cuda(band[0], *self.case)):
             own = self.own_index
-            self.builds = self.builds.after(tuple(replace(one, index_url=own or one.index_url) for one in others))
+            self.builds = [*(replace(one, index_url=own or one.index_url) for one in others), *self.builds]
             band = self._start()
         best = last = None
         while band and self.may_ask:
@@ -231,7 +229,7 @@ class Search:
             self._torches.append(last.torch)
             if best is None or last.beats(best, self.own_names, self.builds):
                 best = last
-            band = self._better(best, best.plan or band.best)
+            band = self._better(best, best.plan or band[0])
         if best:
             self.lessons = best.lessons  # later answers that are no better taught what does not count
             return best
@@ -245,16 +243,16 @@ class Search:
         What the tables alone know trades no GPU for the CPU, gives way where it asks for different torches, and where
         the package does not compute on this machine in any case.
         """
-        backend = self.builds.best.backend
+        backend = self.builds[0].backend
         known = self._pairs()
         self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
         known = {name: bounds for name, bounds in known.items() if name not in self.lessons.untied}
         visible = [one for name, one in known.items() if not only_tables_know(name)]
-        ways = (within_all(one[0] for one in known.values()), within_one_of_each(known.values()))
-        bands_ = (band for band in map(self._band, ways) if band and self._is_best_kind(band.best))
-        band = next(bands_, None) or self._band(within_one_of_each(visible)) or self._band()
+        band = self._band(within_one_of_each(known.values()))
+        if band is None or not self._is_best_kind(band[0]):
+            band = self._band(within_one_of_each(visible)) or self._band()
         if band:
-            lost = (name for name, one in known.items() if not within_one_of_each([one])(band.best.torch))
+            lost = (name for name, one in known.items() if not within_one_of_each([one])(band[0].torch))
             self._untie(name for name in lost if only_tables_know(name))
         return band
 
@@ -263,7 +261,7 @@ class Search:
 
     def _is_best_kind(self, plan: Plan) -> bool:
         """Return whether a plan uses the GPU, or none can."""
-        return plan.backend is not Backend.CPU or self.builds.best.backend is Backend.CPU
+        return plan.backend is not Backend.CPU or self.builds[0].backend is Backend.CPU
 
     def _untied(self) -> Band | None:
         """Start again without the tables' bounds that refusals named; None if there are none.
@@ -273,9 +271,6 @@ class Search:
         if self._blamed <= self.lessons.untied:
             return None
         self._untie(self._blamed)
-        return self._anew()
-
-    def _anew(self) -> Band | None:
         self._asked.clear()
         return self._start()
 
@@ -284,31 +279,33 @@ class Search:
         """Whether the resolver may be asked once more."""
         return self.spent[0] < _MOST_QUESTIONS
 
-    def answer(self, band: Band) -> Outcome:
-        """Ask for a band; where the answer names one of its releases, prove that release's own plan."""
-        self._asked.append(band)
-        trial = self.ask(question(band, *self.case))
-        if self._learns_silence(band.best, trial):
-            trial = self.ask(question(band, *self.case))
-        while trial.refusal and self.may_ask and self._learns(trial, band.best):
-            trial = self.ask(question(band, *self.case))
+    def answer(self, band: Band, *, exact: bool = False) -> Outcome:
+        """Ask for a band; where the answer names one of its releases, prove that release's own plan (`exact`)."""
+        exact = exact or band[0].backend is Backend.DIRECTML
+        self._asked |= {(plan.variant, plan.torch) for plan in band}
+        trial = self.ask(question(band, *self.case, exact=exact))
+        while self.may_ask and (self._learns_silence(band[0], trial) or self._learns(trial, band[0])):
+            trial = self.ask(question(band, *self.case, exact=exact))
         if not trial.holds:
             return Outcome(None, trial)
-        plan = band.plan_for(trial.versions.get("torch", "").partition("+")[0])
-        if plan is None and band.floor:  # for this release the hardware takes another build, or none
-            return self.answer(band.narrowed())
-        plan = self._as_found(plan or band.best, trial)
+        torch = trial.versions.get("torch", "").partition("+")[0]
+        chosen = next((plan for plan in band if number(plan.torch) == number(torch)), band[0])
+        plan = self._as_found(chosen, trial)
         if plan is None:
-            return Outcome(None, self._not_there(band.best, trial))
+            return Outcome(None, self._not_there(band[0], trial))
         plan = self._with_brought(plan, trial)
-        proven = band.is_one_plan and plan.variant == band.best.variant
-        if proven or satisfied(self._as_learnt(question(Band(plan), *self.case)), trial.versions):
+        proven = exact and plan.variant == band[0].variant
+        if proven or satisfied(self._as_learnt(question([plan], *self.case, exact=True)), trial.versions):
             return Outcome(tied(plan, trial.versions) if self._is_mixed(plan) else plan, trial, self.lessons)
-        return self.answer(Band(plan))
+        return self.answer([plan], exact=True)
 
     def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
-        """Learn from an answer that the index of a plan cannot be asked, or knows no torch, as behind some proxies."""
+        """Learn what cannot be asked: a wheel by its address, or the index of a plan, which then may know no torch."""
         words, source = str(trial.unchecked), source_of(plan)
+        lost_wheels = {str(need) for _name, need in self.requested if need.url and need.url in words}
+        if lost_wheels - self.unreachable:
+            self.unreachable |= lost_wheels
+            return True
         lost = bool(words) and ("://" not in words or source in words)
         unknown = trial.refusal is not None and "torch" in trial.refusal.missing
         if not plan.index_url or self.is_silent(plan) or not (lost or unknown):
@@ -338,7 +335,7 @@ class Search:
         if found is None or not (there or self._is_there(found, trial)):
             return plan if silent else None
         if not there:
-            self.builds = self.builds.after((found,))
+            self.builds.insert(0, found)
         if not silent:
             return replace(found, index_url=plan.index_url)
         text = _("{source} could not be asked, and another of your package sources has torch {torch} ({variant}).")
@@ -403,7 +400,7 @@ class Search:
 
     def _as_learnt(self, plan: Plan) -> Plan:
         lessons = self.lessons
-        lines = list(self.lines_of(plan))
+        lines = [line for line in self.lines_of(plan) if str(requirement(line)) not in self.unreachable]
         bounds = self.bounds_of(plan)
         if self._is_mixed(plan):
             bounds = (*bounds, *without_other_builds(label(plan), self.case.catalog))
@@ -432,7 +429,9 @@ class Search:
             elif refusal and name in refusal.missing and name not in CORE and (carried or is_required_by_torch(name)):
                 named[name] = None
             elif self._is_ours(name, plan):
-                left_out |= {one for one in map(name_of, plan.requirements) if one == name or _with_onnx(one, name)}
+                onnx = name.startswith("onnx")  # of ONNX's packages one is of little use without the others
+                named_here = map(name_of, plan.requirements)
+                left_out |= {one for one in named_here if one == name or (onnx and one.startswith("onnx"))}
         self.lessons = before._replace(apart=tuple(apart), named=tuple(named), left_out=frozenset(left_out))
         return self.lessons != before
 
@@ -459,12 +458,11 @@ class Search:
 
         A version that was not taken beside a torch which it allows is kept out by something else.
         """
-        needs = best.given_up or best.passed_over
-        if wanted := [need for need in needs if not any(map(need.allows, self._torches))]:
+        if wanted := [need for need in best.passed_over if not any(map(need.allows, self._torches))]:
             band = self._band(within_all(wanted))
-            if band and not (band.best.backend is Backend.CPU and plan.backend is not Backend.CPU):
+            if band and not (band[0].backend is Backend.CPU and plan.backend is not Backend.CPU):
                 return band
-        above = list(self.builds.above(plan))
+        above = self.builds[: place(plan, self.builds)]
         if not above:
             return None
         own = self.own_names - {*CORE, *self.lessons.untied}
@@ -474,11 +472,9 @@ class Search:
 
     def _band(self, fits: Fits = lambda _torch: True, among: Iterable[Plan] | None = None) -> Band | None:
         """Return the best plans not asked for yet whose torch fits."""
-        passed = {(plan.variant, plan.torch) for band in self._asked for plan in band}
-        fitting = self.builds.fitting(fits) if among is None else (plan for plan in among if fits(plan.torch))
-        left = (plan for plan in fitting if (plan.variant, plan.torch) not in passed)
-        whole = not passed and among is None
-        return next(bands(left, lambda variant: self.builds.oldest_with(variant, fits) if whole else ""), None)
+        plans = self.builds if among is None else among
+        left = (plan for plan in plans if fits(plan.torch) and (plan.variant, plan.torch) not in self._asked)
+        return next(bands(left), None)
 
     def _with_brought(self, plan: Plan, trial: Trial) -> Plan:
         """Name what others bring and torch's own index has: it serves only what is named, and PyPI's differ."""
@@ -502,11 +498,6 @@ class Search:
     def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
         own = (need for own, need in self.requested if own == name)
         return torch_bounds(next(own, None) or requirement(name)) or ()
-
-
-def _with_onnx(*names: str) -> bool:
-    """Return whether packages are ONNX's, of which one is of little use without the others."""
-    return all(name.startswith("onnx") for name in names)
 
 
 def source_of(plan: Plan) -> str:

@@ -10,17 +10,16 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.api import BadInput, Record, Text, _
-from assistant.api.planning import Table, local_path
-from assistant.api.records import from_json
+from assistant.api.planning import local_path
 from assistant.api.system import read_regular, unreadable_error
 from assistant.api.texts import Policy, printable, redact, text_pieces, without_credentials
+from assistant_addons.projects.tables import load
 
 FILE_LIMIT = 10 * 10**6  # bytes, chosen: the longest lock file seen has 2 MB
 _SHOWN = 20  # names in a sentence
@@ -57,6 +56,11 @@ class Source(Record, frozen=True):
         return self.folder / at_home(name)
 
 
+def source_of(path: Path, extras: frozenset[str] = frozenset()) -> Source:
+    """Return the source that a file is, from which optional parts are wanted, too."""
+    return Source(name=str(path), folder=path.parent, extras=extras)
+
+
 def shown(text: object) -> str:
     """Make what a file holds fit to stand in a sentence: short, visible, and without what must stay secret."""
     whole = redact(str(text), Policy.USABLE)
@@ -74,20 +78,22 @@ def at_home(name: str) -> Path:
     """Return a path with `~` filled in where that is somebody's home; raise `BadInput` for what can be no name."""
     if "\0" in name:
         raise refused(name, _("a file cannot have such a name"))
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:  # ~nobody
-        return Path(name)
-
-
-def source_of(path: Path, extras: frozenset[str] = frozenset()) -> Source:
-    """Return the source that a file is, from which optional parts are wanted, too."""
-    return Source(name=str(path), folder=path.parent, extras=extras)
+    return Path(os.path.expanduser(name))  # noqa: PTH111 - unlike pathlib's it leaves ~nobody as it is
 
 
 def real(path: Path) -> Path:
     """Return a path without links; unlike `resolve` of Python before 3.13 it stands a link to itself."""
     return Path(os.path.realpath(path))
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a regular file is there; one whose name no file can have is not there."""
+    return os.path.isfile(path)  # noqa: PTH113 - pathlib's raises for a name that is too long
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a folder is there and may be listed."""
+    return os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK)  # noqa: PTH112 - as above
 
 
 def file_text(path: Path) -> str:
@@ -103,14 +109,6 @@ def file_bytes(path: Path, limit: int = FILE_LIMIT) -> bytes:
         if error.errno == errno.EFBIG:
             raise too_long(str(path), limit) from error
         raise unreadable_error(shown(path), error) from error
-
-
-def too_long(name: str, limit: int = FILE_LIMIT) -> BadInput:
-    """Return the error for a file that is larger than anything a person writes or a tool locks."""
-    return BadInput(
-        _("{file} is longer than {limit} MB.", file=shown(name), limit=limit // 10**6),
-        hint=_("Name the file that lists what the project needs."),
-    )
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -134,6 +132,14 @@ def toml(text: str, name: str) -> dict[str, Any]:
         raise refused(name, shown(error)) from error
 
 
+def too_long(name: str, limit: int = FILE_LIMIT) -> BadInput:
+    """Return the error for a file that is larger than anything a person writes or a tool locks."""
+    return BadInput(
+        _("{file} is longer than {limit} MB.", file=shown(name), limit=limit // 10**6),
+        hint=_("Name the file that lists what the project needs."),
+    )
+
+
 def refused(name: str, reason: Text) -> BadInput:
     """Return the error for a file whose text is not of its kind."""
     return BadInput(
@@ -152,22 +158,6 @@ def rows(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def is_file(path: Path) -> bool:
-    """Return whether a regular file is there; a name that is too long is not there."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def is_folder(path: Path) -> bool:
-    """Return whether a folder is there and may be listed."""
-    try:
-        return path.is_dir() and os.access(path, os.R_OK | os.X_OK)
-    except OSError:
-        return False
-
-
 # Characters of a line, chosen: below the 4300 digits that Python reads as a number; the patterns here look back.
 LONGEST_LINE = 4000
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tar.bz2", ".tar.xz", ".tgz")
@@ -179,12 +169,7 @@ _ADDRESS = re.compile(
     r"(?:\s+;\s*(?P<marker>.+))?",
     re.IGNORECASE,
 )
-# What `pip freeze` writes in conda's environments: six @ file:///croot/six_1644875935023/work, the folder and the
-# milliseconds of conda-build; some name the wheel: …/numpy_1708638617955/work/dist/numpy-1.26.4-cp310-….whl#sha256=…
-BUILT_BY_CONDA = re.compile(r"_\d{13}/work(?:/|$)")
 _ON_THIS_DISK = re.compile(r"file:///(?!/)(?:(?!%2f|%5c)[^\\])*", re.IGNORECASE)  # what unquoted is no //server
-WITH_EXTRAS = re.compile(r"(?P<path>.*?)(?:\[(?P<extras>[\w\s.,-]+)\])?", re.DOTALL)
-VARIABLE = re.compile(r"\$\{[A-Z0-9_]+\}")  # pip fills it in from the environment, such as a password of an index
 # `pip install requirements.txt`, without the -r; discord.py and ruamel.yaml are packages.
 _FILE_NAME = re.compile(r"[\w./\\-]+\.(?:txt|toml|yml|ipynb|cfg|lock|(?P<unsure>py|yaml))")
 
@@ -235,11 +220,6 @@ def is_path(text: str) -> bool:
     )
 
 
-CONDA_LIST = "conda list"  # what it prints has no name of its own
-# A setup.py or setup.cfg without it is for building alone, or for other tools.
-_DECLARES = re.compile(r"\binstall_requires\b")
-
-
 class NotRead(BadInput):
     """A file of another tool's that may say what a project needs, and is not read."""
 
@@ -251,35 +231,16 @@ class UnreadFile(Record, frozen=True):
     command: str
 
 
-class UnreadTables(Record, frozen=True):
-    """The files that are not read."""
-
-    files: Table[UnreadFile]
-
-
-@cache
-def _rows() -> tuple[UnreadFile, ...]:
-    file = Path(__file__).parent / "data" / "unread.json"
-    return from_json(file.read_bytes(), UnreadTables, "projects/data/unread.json").files.rows
-
-
-def names_of_unread() -> tuple[str, ...]:
-    """Return the names of all such files."""
-    return tuple(row.name for row in _rows())
+def unread_names() -> tuple[str, ...]:
+    """Return the names of all files of other tools that are not read."""
+    return tuple(row.name for row in load("unread.files", UnreadFile))
 
 
 def not_read(kind: str, file: str) -> NotRead | None:
     """Return the error for a `file` of a kind such as "Pipfile", None for a file that is read here."""
     name = re.sub(r"^pylock\..*toml$", "pylock.toml", kind.lower())
-    command = next((row.command for row in _rows() if row.name.lower() == name), None)
-    if command is None:
-        return None
-    return NotRead(
-        _("{file} is not read here.", file=shown(file)),
-        hint=_("Run `{command}`, and name the file that it writes.", command=command),
-    )
-
-
-def declares_nothing(path: Path) -> bool:
-    """Return whether a file is setuptools' own and lists no packages."""
-    return path.name.lower() in {"setup.py", "setup.cfg"} and not _DECLARES.search(file_text(path))
+    for row in load("unread.files", UnreadFile):
+        if row.name.lower() == name:
+            hint = _("Run `{command}`, and name the file that it writes.", command=row.command)
+            return NotRead(_("{file} is not read here.", file=shown(file)), hint=hint)
+    return None

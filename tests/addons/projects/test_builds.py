@@ -10,7 +10,7 @@ from tables import each
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans
-from assistant_addons.projects.builds import bands, builds_for, question, satisfied
+from assistant_addons.projects.builds import bands, plans_for_releases, question, satisfied
 from assistant_addons.projects.proof import without_overwritten
 
 CATALOG = catalog_as_of("2.15.0")
@@ -35,9 +35,8 @@ MAC = Machine(os="macos", os_version="15.1", arch="arm64", python="3.12", gpus=(
 @each("machine", [nvidia("8.9"), nvidia("12.0"), nvidia("6.1"), RADEON, MAC, Machine(os="windows")])
 def test_the_builds_begin_with_the_planners_choice_and_end_with_the_cpu(machine):
     """Each plan is what the planner chooses for its release; newest first, the CPU's last."""
-    plans = builds_for(machine, CATALOG, Request())
-    assert plans.best
-    assert (plans.best.variant, plans.best.torch) == (
+    plans = plans_for_releases(machine, CATALOG, Request())
+    assert (plans[0].variant, plans[0].torch) == (
         make_plans(machine, CATALOG).choice.variant,
         make_plans(machine, CATALOG).choice.torch,
     )
@@ -52,50 +51,33 @@ def test_the_builds_begin_with_the_planners_choice_and_end_with_the_cpu(machine)
 
 def test_the_builds_are_only_what_the_hardware_runs():
     """A card of 2025 has no code before torch 2.7."""
-    gpu = [plan for plan in builds_for(nvidia("12.0"), CATALOG, Request()) if plan.backend is Backend.CUDA]
+    gpu = [plan for plan in plans_for_releases(nvidia("12.0"), CATALOG, Request()) if plan.backend is Backend.CUDA]
     assert min(Version(plan.torch) for plan in gpu) == Version("2.7.0")
 
 
 def test_a_question_bounds_torch_and_puts_the_users_lines_first():
     """One question covers a band: the range takes in each of its releases, and those of no other band."""
     request = Request(pins=("whisperx", "torchvision>=0.24"))
-    band = next(bands(builds_for(nvidia("8.9", "580.95"), CATALOG, request)))
+    band = next(bands(plans_for_releases(nvidia("8.9", "580.95"), CATALOG, request)))
     asked = question(band, nvidia("8.9", "580.95"), CATALOG, request)
     assert asked.requirements[:2] == ("whisperx", "torchvision>=0.24")
     torch = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
     assert all(torch.specifier.contains(f"{plan.torch}+{plan.variant}") for plan in band)
     plan, found = (
-        band.plan_for("2.14.0"),
+        next(plan for plan in band if plan.torch == "2.14.0"),
         {"torch": "2.14.0", "numpy": "2", "onnx": "1", "onnxruntime-gpu": "1.31", "nvidia-cublas-cu12": "12.9"},
     )
     assert not satisfied(plan, {**found, "torchvision": "0.28.0", "whisperx": "1"})  # that of another torch
     assert satisfied(plan, {**found, "torchvision": "0.29.0", "whisperx": "1"})
 
 
-def test_a_question_is_asked_without_planning_for_every_release():
-    """Where the oldest release of a build is known, only the plan for the newest is made before uv answers."""
-    machine = nvidia("8.9", "580.95")
-    plans = builds_for(machine, CATALOG, Request())
-    made = []
-    release = plans.plans_for
-    plans.plans_for = lambda torch: made.append(torch) or release(torch)
-    band = next(bands(plans, lambda variant: plans.oldest_with(variant, lambda _torch: True)))
-    asked = question(band, machine, CATALOG, Request())
-    oldest = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
-    assert made == [band.best.torch]
-    assert band.plan_for("2.14.0").torch == "2.14.0"
-    assert band.plan_for("1.13.1") is None
-    assert all(oldest.specifier.contains(plan.torch) for plan in band)
-    assert band.narrowed().oldest == list(band)[-1].torch
-
-
 def test_a_build_for_rocm_names_the_triton_that_its_own_index_alone_has():
     """An index of torch's serves only what is asked for by name."""
-    for band in bands(builds_for(RADEON, CATALOG, Request())):
+    for band in bands(plans_for_releases(RADEON, CATALOG, Request())):
         names = {Requirement(line).name for line in question(band, RADEON, CATALOG, Request()).requirements}
-        if band.best.variant.startswith("rocm") and Version(band.best.torch) >= Version("2.10"):
+        if band[0].variant.startswith("rocm") and Version(band[0].torch) >= Version("2.10"):
             assert "triton-rocm" in names
-        if band.best.backend is Backend.CPU:
+        if band[0].backend is Backend.CPU:
             assert not {name for name in names if "triton" in name}
 
 

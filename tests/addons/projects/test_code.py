@@ -10,7 +10,7 @@ from addons.projects.project_files import read_text, told
 
 from assistant.model.errors import BadInput
 from assistant.model.plan import Request
-from assistant_addons.projects import code
+from assistant_addons.projects import imports
 from assistant_addons.projects.project import ProjectKind
 from assistant_addons.projects.read import read_project, with_project
 
@@ -147,7 +147,7 @@ def test_code_that_cannot_be_read_is_told(data: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize("bound", ["MOST_FILES", "MOST_BYTES"])
 def test_a_folder_is_read_within_bounds(bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it stopped is told."""
-    monkeypatch.setattr(code, bound, {"MOST_FILES": 3, "MOST_BYTES": 50}[bound])
+    monkeypatch.setattr(imports, bound, {"MOST_FILES": 3, "MOST_BYTES": 50}[bound])
     for number in range(9):
         (tmp_path / f"f{number}.py").write_text("import einops\n#\n")
     assert "Only the first 3 code files" in told(read_project(str(tmp_path)))

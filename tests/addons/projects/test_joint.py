@@ -291,6 +291,9 @@ def test_what_comes_only_as_source_is_refused_with_what_a_build_takes(desk, shel
     both = said(desk.plan("plain", "flash-attn", machine=PLAIN))
     assert "no wheel of plain for this system and Python, only source: it would have to be built by hand" in both
     assert "no wheel of flash-attn for" in both  # nobody is sent away twice
+    rest = said(desk.plan("plain", "whisperx==3.8.6"))
+    assert "Everything else fits torch" in rest
+    assert "afterwards with `pip install plain`" in rest
     assert not mark.exists()
 
 
@@ -423,3 +426,36 @@ def test_what_packages_need_beside_torch_comes_along_and_flavours_do_not_meet(de
     names = [line.partition(">")[0].partition("=")[0] for line in plan.requirements]
     assert names == ["torch", "faster-whisper", "numpy", "onnx", "nvidia-cublas-cu12"]
     assert "nvidia/cublas/lib" in str([warning.params for warning in plan.warnings])
+
+
+def test_a_glibc_that_is_not_given_is_assumed_and_where_it_decides_both_answers_are_given(desk, shelf):
+    """Every machine that was described by hand or pasted lacks it."""
+    unknown = Machine(os="linux", arch="x86_64", python="3.12")
+    assert "The version of glibc is not given; 2.28 was assumed." in said(desk.plan("numpy", machine=unknown))
+    shelf.add("rerun", "0.22.1", "cp312-cp312-manylinux_2_31_x86_64")
+    both = said(desk.plan("rerun", machine=unknown))
+    assert "this is the plan from 2.39 on. For 2.28: No set of packages fits this plan" in both
+    assert "glibc" not in said(desk.plan("rerun", machine=PLAIN))
+
+
+def test_the_nearest_torch_is_advised(desk, shelf):
+    """Not the newest: what ran beside the pin runs beside its neighbour most likely."""
+    shelf.add("own-model", "1.0", requires=("torch!=2.13.0",))
+    planning = desk.plan("torch==2.13.0", "own-model")
+    assert "Ask for torch 2.14.0 instead of torch==2.13.0" in said(planning)
+
+
+def test_a_wheel_that_cannot_be_reached_leaves_the_rest_to_be_checked(desk):
+    """A project names one on a site that is down: all else is asked for, and a name that nobody has is still found."""
+    wheel = "own @ http://127.0.0.1:9/own-1.0-py3-none-any.whl"
+    plan = desk.plan(wheel, "whisperx==3.8.6").choice
+    assert (plan.torch, wheel in plan.requirements) == ("2.8.0", True)
+    assert f"{wheel} cannot be reached" in said(desk.plan(wheel, "whisperx==3.8.6"))
+    assert desk.plan(wheel, "nonexistent-zzz").rejected[0].key == "name-unknown"
+
+
+def test_a_set_that_needs_no_torch_is_told_so(desk):
+    """Some GB are brought for nothing else than this assistant."""
+    words = "Nothing that you ask for needs torch"
+    assert words in said(desk.plan("onnxruntime"))
+    assert words not in said(desk.plan("whisperx"))
