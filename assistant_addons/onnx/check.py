@@ -16,8 +16,9 @@ from assistant.api.records import Finding, Remedy, Severity
 from assistant.api.texts import command_line
 from assistant_addons.onnx.answers import TITLES, Checked, Placed, Provider
 from assistant_addons.onnx.defects import Defect, Part, met
+from assistant_addons.onnx.graph import opsets, plain_domain, tensors
 from assistant_addons.onnx.inputs import dims_by_input
-from assistant_addons.onnx.load import load_model, opsets, plain_domain, tensors
+from assistant_addons.onnx.load import load_model
 from assistant_addons.onnx.operators import (
     Release,
     Types,

@@ -1,7 +1,7 @@
 """Reads ONNX models with their external data, refusing what nothing could run, and writes them, never over a source.
 
 ONNX's checker would not do: it refuses nodes that are not sorted, which ONNX Runtime takes, and its words are for the
-authors of exporters. The walks over graphs with their subgraphs are here, too.
+authors of exporters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import IO
 
 import onnx
 from google.protobuf.message import DecodeError, Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.api import BadInput, _
@@ -30,6 +30,7 @@ from assistant.api.system import (
     write_draft,
 )
 from assistant_addons.onnx.answers import default_output
+from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors, undefined
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
@@ -56,96 +57,7 @@ _MISTRUST = _("Do not trust it; get it from its source again.")
 _DAMAGED = _("The file is damaged or was put together wrongly: export it again.")
 _NEWER = _("Update the package onnx, or export the model for an older version.")
 
-Body = GraphProto | FunctionProto
 Call = tuple[str, str, str]
-
-
-def plain_domain(domain: str) -> str:
-    """Normalise the default domain: "ai.onnx" becomes ""."""
-    return "" if domain == "ai.onnx" else domain
-
-
-def opsets(holder: ModelProto | FunctionProto) -> dict[str, int]:
-    """Return the imported version of each domain; a model older than imports (IR 1 and 2) uses opset 1."""
-    return {plain_domain(entry.domain): entry.version for entry in holder.opset_import} or {"": 1}
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs in a node's attributes: branches and bodies of loops."""
-    for entry in node.attribute:
-        if entry.type == AttributeProto.GRAPH:
-            yield entry.g
-        elif entry.type == AttributeProto.GRAPHS:
-            yield from entry.graphs
-
-
-def nested(body: Body) -> Iterator[Body]:
-    """Yield a graph or function, and the graphs inside its nodes, however deep."""
-    yield body
-    for node in body.node:
-        for inner in subgraphs(node):
-            yield from nested(inner)
-
-
-def bodies(model: ModelProto) -> Iterator[Body]:
-    """Yield everything that holds nodes: the main graph, the local functions, and the graphs inside their nodes."""
-    for body in (model.graph, *model.functions):
-        yield from nested(body)
-
-
-def stored(model: ModelProto) -> Iterator[TensorProto | SparseTensorProto]:
-    """Yield everything with numbers that a model stores: weights of all graphs, and tensors in attributes."""
-    for body in bodies(model):
-        if isinstance(body, GraphProto):
-            yield from body.initializer
-            yield from body.sparse_initializer
-        for entry in (entry for node in body.node for entry in node.attribute):
-            if entry.type == AttributeProto.TENSOR:
-                yield entry.t
-            elif entry.type == AttributeProto.SPARSE_TENSOR:
-                yield entry.sparse_tensor
-            yield from entry.tensors
-            yield from entry.sparse_tensors
-
-
-def tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor that a model stores, also the two that a sparse tensor consists of."""
-    for one in stored(model):
-        yield from (one.values, one.indices) if isinstance(one, SparseTensorProto) else (one,)
-
-
-def ordered(nodes: Sequence[NodeProto]) -> list[NodeProto] | None:
-    """Sort nodes topologically, or return None where they form a cycle; nodes that are in order stay as they are."""
-    makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    needs = [{makers[name] for name in _consumed(node) if name in makers} for node in nodes]
-    if all(not need or max(need) < index for index, need in enumerate(needs)):
-        return list(nodes)
-    sorter = TopologicalSorter(dict.fromkeys(range(len(nodes)), ()))  # all at first, which makes the order stable
-    for index, need in enumerate(needs):
-        sorter.add(index, *need)
-    try:
-        return [nodes[index] for index in sorter.static_order()]
-    except CycleError:
-        return None
-
-
-def undefined(body: Body) -> set[str]:
-    """Return the names that a body uses and neither takes as inputs nor makes itself."""
-    if isinstance(body, GraphProto):
-        inside, used = ({value.name for value in side} for side in (body.input, body.output))
-        inside |= {tensor.name for tensor in body.initializer}
-        inside |= {sparse.values.name for sparse in body.sparse_initializer}
-    else:
-        inside, used = set(body.input), set(body.output)
-    for node in body.node:
-        used |= _consumed(node)
-        inside.update(node.output)
-    return used - inside - {""}
-
-
-def _consumed(node: NodeProto) -> set[str]:
-    """Return the names that a node reads: its inputs, and what its subgraphs take from outside themselves."""
-    return set(node.input).union(*map(undefined, subgraphs(node)))
 
 
 def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
@@ -242,7 +154,7 @@ def _refuse_bombs(model: ModelProto, path: Path) -> None:
     """Refuse functions that call one another in a cycle, and those that grow beyond bounds where they are called."""
     functions = {(plain_domain(one.domain), one.name, one.overload): one for one in model.functions}
 
-    def calls(body: Body) -> list[Call]:
+    def calls(body: GraphProto | FunctionProto) -> list[Call]:
         """Return the functions that a body calls, once for each call."""
         nodes = (node for inner in nested(body) for node in inner.node)
         keys = ((plain_domain(node.domain), node.op_type, node.overload) for node in nodes)
