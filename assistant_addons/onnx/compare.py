@@ -19,10 +19,11 @@ from assistant.api.records import decoder
 from assistant.api.system import read_regular
 from assistant_addons.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant_addons.onnx.defects import cause
+from assistant_addons.onnx.graph import bodies
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.isolated import limits
 from assistant_addons.onnx.load import load_model
-from assistant_addons.onnx.operators import foreign_domains, remedy, unknown
+from assistant_addons.onnx.operators import domain_remedy, is_foreign, unknown_domain
 from assistant_addons.onnx.program import program
 from assistant_addons.onnx.runtime import distance
 from assistant_addons.onnx.sandbox import confine
@@ -162,9 +163,12 @@ def _obstacle(models: Sequence[ModelProto], before: Run, after: Run) -> Message 
     """Return what is known to keep a model from running, where it did not: a library that lacks, or a defect."""
     if not (before.error or after.error):
         return None
-    foreign = [domain for model in models for domain in foreign_domains(model)]
-    if foreign:
-        return sentences((_("The model does not load as it is."), unknown(foreign[0]), remedy(foreign[0])[0]))
+    local = {(one.domain, one.name) for model in models for one in model.functions}
+    nodes = (node for model in models for body in bodies(model) for node in body.node)
+    for node in nodes:
+        if is_foreign(node.domain) and (node.domain, node.op_type) not in local:
+            why, (advice, _commands) = unknown_domain(node.domain), domain_remedy(node.domain)
+            return sentences((_("The model does not load as it is."), why, advice))
     model, run = (models[1], before) if before.error else (models[0], after)
     return cause(program(model), "cpu", render(run.error), died=run.died)
 

@@ -10,8 +10,9 @@ from onnx import ModelProto, NodeProto, TypeProto, checker, helper, numpy_helper
 
 from assistant.api import WorkFailed
 from assistant.api.texts import verbatim
+from assistant_addons.onnx.definitions import definition, make_call
 from assistant_addons.onnx.graph import KNOWN_IR, bodies, opsets, subgraphs, unique_name
-from assistant_addons.onnx.operators import definition, described, make_call
+from assistant_addons.onnx.operators import described
 from assistant_addons.onnx.program import FLOAT, Program, Scope, Step, attribute, constant_input, replace_nodes
 
 # The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.

@@ -1,26 +1,23 @@
-"""ONNX Runtime's kernel tables, its rule for which kernel takes a node, and libraries that bring other operators."""
+"""ONNX Runtime's kernel tables, its rule for which kernel takes a node, and what its releases load."""
 
 from __future__ import annotations
 
 import importlib.metadata
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
 
 import onnx
-from onnx import FunctionProto, ModelProto, NodeProto, TypeProto
 from onnx.defs import OpSchema
 from packaging.version import Version
 
-from assistant.api import Message, Record, Text, _
-from assistant.api.records import from_json, from_plain
+from assistant.api import Record, Text, _
+from assistant.api.records import from_json
 from assistant_addons.onnx.answers import TITLES, Provider
-from assistant_addons.onnx.graph import bodies, plain_domain
+from assistant_addons.onnx.graph import plain_domain
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
-ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+Formals = tuple[tuple[str, str], ...]  # names and type variables, or types
 # Distributions that bring the package onnxruntime with a provider.
 FLAVOURS: dict[Provider, tuple[str, ...]] = {
     "dml": ("onnxruntime-directml", "onnxruntime-windowsml"),
@@ -61,36 +58,20 @@ class Kernel(Record, frozen=True):
 
 
 class Signature(Record, frozen=True):
-    """The arguments of an operator: names with type variables or types; the last one may repeat.
+    """The arguments of an operator; the last one of each side may repeat."""
 
-    `halves` are the type variables that may be FP16, `since` is the version in which ONNX last changed it.
-    """
+    inputs: Formals = ()
+    outputs: Formals = ()
 
-    inputs: tuple[tuple[str, str], ...]
-    outputs: tuple[tuple[str, str], ...]
-    halves: frozenset[str] = frozenset()
-    since: int = 1
-
-    def input(self, index: int) -> str:
-        """Return the type of one input."""
-        return self.inputs[min(index, len(self.inputs) - 1)][1]
-
-    def output(self, index: int) -> str:
-        """Return the type of one output."""
-        return self.outputs[min(index, len(self.outputs) - 1)][1]
-
-
-class Table(Record, frozen=True):
-    """All kernels of one provider, by domain and operator, with source and date."""
-
-    provider: str
-    source: str
-    as_of: str
-    holds_for: str
-    about: str
-    type_sets: tuple[frozenset[str], ...]
-    operators: dict[str, dict[str, tuple[Kernel, ...]]]
-    signatures: dict[str, dict[str, Signature]]
+    def bind(self, inputs: Types, outputs: Types) -> dict[str, str | None]:
+        """Return the type of each type variable and argument: that of the first argument which is there."""
+        bound: dict[str, str | None] = {}
+        for formals, types in ((self.inputs, inputs), (self.outputs, outputs)):
+            for index, kind in enumerate(types):
+                if formals and kind != "":
+                    for name in formals[min(index, len(formals) - 1)]:
+                        bound.setdefault(name, kind)
+        return bound
 
 
 class Release(Record, frozen=True):
@@ -120,8 +101,8 @@ class Late(Record, frozen=True):
 class Runtimes(Record, frozen=True):
     """What releases of ONNX Runtime load, oldest first; DirectML is best served within `best_opsets`.
 
-    `domains` are those whose operators it brings along; any other needs a library of its own. `late` names the
-    operators of ONNX's own that changed in an opset which was out already.
+    `domains` are those whose operators it brings along; `libraries` are the packages that bring others, by domain.
+    `late` names the operators of ONNX's own that changed in an opset which was out already.
     """
 
     source: str
@@ -129,8 +110,23 @@ class Runtimes(Record, frozen=True):
     last_directml: str
     best_opsets: tuple[int, int]
     domains: frozenset[str]
+    late: dict[str, Late]
+    libraries: dict[str, str]
     releases: tuple[Release, ...]
-    late: dict[str, Late] = {}
+
+
+class Table(Record, frozen=True):
+    """All kernels of one provider, by domain and operator, with source and date; the CPU's says what releases load."""
+
+    provider: str
+    source: str
+    as_of: str
+    holds_for: str
+    about: str
+    type_sets: tuple[frozenset[str], ...]
+    operators: dict[str, dict[str, tuple[Kernel, ...]]]
+    signatures: dict[str, dict[str, Signature]]
+    runtimes: Runtimes | None = None
 
 
 @cache
@@ -139,10 +135,11 @@ def table(provider: Provider) -> Table:
     return from_json((files(__package__) / "data" / f"{provider}.json").read_bytes(), Table, provider)
 
 
-@cache
 def runtimes() -> Runtimes:
-    """Read what each release of ONNX Runtime loads."""
-    return from_json((files(__package__) / "data" / "runtimes.json").read_bytes(), Runtimes, "runtimes")
+    """Return what each release of ONNX Runtime loads. Raises `LookupError` where the CPU's table lacks it."""
+    if (found := table("cpu").runtimes) is None:
+        raise LookupError
+    return found
 
 
 def runtime(provider: Provider) -> Release:
@@ -151,24 +148,30 @@ def runtime(provider: Provider) -> Release:
     Only packages that bring the provider count. A release that is not listed has the limits of the one before it.
     """
     known = runtimes()
-    version = next(_installed(FLAVOURS[provider]), None)
-    version = version or (known.last_directml if provider == "dml" else known.releases[-1].version)
+    last = known.last_directml if provider == "dml" else known.releases[-1].version
+    version = installed_version(FLAVOURS[provider]) or last
     older = [release for release in known.releases if Version(release.version) <= Version(version)]
     limits = older[-1] if older else known.releases[0]
     return Release(version=version, ir=limits.ir, opset=limits.opset)
 
 
-def _installed(flavours: Sequence[str]) -> Iterator[str]:
+def installed_version(flavours: Sequence[str]) -> str:
+    """Return the version of the first of these distributions that is installed; "" for none."""
     for name in flavours:
         try:
-            yield importlib.metadata.version(name)
+            return importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
+    return ""
 
 
-def tensor_type(kind: int, form: str = "tensor") -> str:
-    """Return the type of a tensor as ONNX Runtime's tables write it, such as "tensor(float)" for FP32."""
-    return f"{form}({ELEMENTS.get(kind, 'undefined')})"
+@cache
+def described(domain: str, op: str, opset: int) -> OpSchema | None:
+    """Return ONNX's definition of an operator at an opset; None where it has none."""
+    try:
+        return onnx.defs.get_schema(op, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
 
 
 @cache
@@ -181,74 +184,13 @@ def since(domain: str, op: str, opset: int) -> int | None:
 
 
 @cache
-def described(domain: str, op: str, opset: int) -> OpSchema | None:
-    """Return ONNX's definition of an operator at an opset; None where it has none."""
-    try:
-        return onnx.defs.get_schema(op, opset, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
-def is_function(schema: OpSchema) -> bool:
-    """Return whether an operator is defined by simpler ones."""
-    return bool(schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
-
-
-def definition(
-    node: NodeProto,
-    schema: Any,  # noqa: ANN401 - onnx's types lack what it has
-    opset: int,
-    types: Sequence[TypeProto],
-) -> FunctionProto | None:
-    """Return a node's operator in simpler ones, for the types of its inputs; None where ONNX does not define it so."""
-    body = FunctionProto()
-    versions = [one for one in schema.function_opset_versions if one <= opset]
-    dependent = [one for one in schema.context_dependent_function_opset_versions if one <= opset]
-    if dependent:
-        given = [kind.SerializeToString() for kind in types]
-        content = schema.get_context_dependent_function_with_opset_version(
-            dependent[-1], node.SerializeToString(), given
-        )
-        body.ParseFromString(content)
-    elif versions:
-        body.ParseFromString(schema.get_function_with_opset_version(versions[-1]))
-    for entry in body.opset_import:
-        entry.version = opset if entry.domain == "" else entry.version
-    return body if body.node else None
-
-
-def make_call(node: NodeProto, schema: OpSchema, body: FunctionProto, names: tuple[str, str]) -> None:
-    """Turn a node into a call of its operator's definition, under a domain and a name of its own.
-
-    What it leaves to the operator's defaults is written out, as a definition has none.
-    """
-    node.domain, node.op_type = body.domain, body.name = names
-    given = {entry.name: entry for entry in node.attribute}
-    defaults = {name: schema.attributes[name].default_value for name in body.attribute if name in schema.attributes}
-    kept = [given.get(name, defaults.get(name)) for name in body.attribute]
-    del node.attribute[:]
-    node.attribute.extend(entry for entry in kept if entry is not None and entry.name)
-
-
-def holds(schema: Any, body: FunctionProto, opset: int) -> bool:  # noqa: ANN401 - likewise
-    """Return whether ONNX Runtime uses a definition at an opset: not where it was written for older operators."""
-    if schema.has_context_dependent_function:
-        return True
-    written = max(version for version in schema.function_opset_versions if version <= opset)
-    ops = {node.op_type for node in body.node if node.domain == ""}
-    return all(since("", op, written) == since("", op, opset) for op in ops)
-
-
-@cache
 def signature(domain: str, op: str, version: int) -> Signature:
     """Return the arguments of an operator's version; none where it is not described."""
-    schema = described(domain, op, version)
-    if schema is None:
-        own = (table(provider).signatures.get(domain, {}).get(op) for provider in FLAVOURS)
-        return next(filter(None, own), Signature(inputs=(), outputs=()))
-    inputs, outputs = (tuple((one.name, one.type_str) for one in side) for side in (schema.inputs, schema.outputs))
-    halves = {one.type_param_str for one in schema.type_constraints if "tensor(float16)" in one.allowed_type_strs}
-    return Signature(inputs=inputs, outputs=outputs, halves=frozenset(halves), since=schema.since_version)
+    if schema := described(domain, op, version):
+        inputs, outputs = (tuple((one.name, one.type_str) for one in side) for side in (schema.inputs, schema.outputs))
+        return Signature(inputs=inputs, outputs=outputs)
+    own = (table(provider).signatures.get(domain, {}).get(op) for provider in FLAVOURS)
+    return next(filter(None, own), Signature())
 
 
 def late(domain: str, op: str, release: str) -> Late | None:
@@ -279,7 +221,7 @@ def match(
         message = _("{op} changed in opset {since}; {provider} has kernels for the versions of {versions} only.")
         versions = ", ".join(str(row.since) for row in sorted(rows, key=lambda row: row.since))
         return None, message.format(op=op, since=version, provider=named, versions=versions)
-    bound = _bound(signature(domain, op, version), inputs, outputs)
+    bound = signature(domain, op, version).bind(inputs, outputs)
     why: Text = ""
     for row in fitting:
         kinds = [(bound.get(name), known.type_sets[number]) for name, number in row.types.items()]
@@ -290,79 +232,25 @@ def match(
     return None, why
 
 
-def _bound(form: Signature, inputs: Types, outputs: Types) -> dict[str, str | None]:
-    """Return the type of each type variable and argument: that of the first argument which is there."""
-    bound: dict[str, str | None] = {}
-    for formals, types in ((form.inputs, inputs), (form.outputs, outputs)):
-        for index, kind in enumerate(types):
-            if formals and kind != "":
-                for name in formals[min(index, len(formals) - 1)]:
-                    bound.setdefault(name, kind)
-    return bound
-
-
-class Library(Record, frozen=True):
-    """A library with the domains that it defines; `data/libraries.toml` says what the fields mean."""
-
-    name: str
-    domains: tuple[str, ...]
-    source: str
-    package: str = ""
-    provider: str = ""
-    lines: tuple[str, ...] = ()
-
-
-class Libraries(Record, frozen=True):
-    """All that are known, as of a date."""
-
-    as_of: str
-    library: tuple[Library, ...]
-
-
-@cache
-def libraries() -> Libraries:
-    """Read the table."""
-    text = (files(__package__) / "data" / "libraries.toml").read_text(encoding="utf-8")
-    return from_plain(tomllib.loads(text), Libraries, "libraries.toml")
-
-
-def library_of(domain: str) -> Library | None:
-    """Return the library that brings a domain; None where none is known."""
-    return next((one for one in libraries().library if domain in one.domains), None)
-
-
 def is_foreign(domain: str) -> bool:
     """Return whether ONNX Runtime brings no operators of a domain."""
     return plain_domain(domain) not in runtimes().domains
 
 
-def foreign_domains(model: ModelProto) -> tuple[str, ...]:
-    """Return the domains of a model that neither ONNX Runtime nor the model itself defines, in order."""
-    local = {(function.domain, function.name) for function in model.functions}
-    nodes = (node for body in bodies(model) for node in body.node if (node.domain, node.op_type) not in local)
-    return tuple(dict.fromkeys(node.domain for node in nodes if is_foreign(node.domain)))
-
-
-def unknown(domain: str) -> Message:
-    """Return why no operator of a domain runs, with the library that brings it where one is known."""
-    library = library_of(domain)
-    if library is None:
+def unknown_domain(domain: str) -> Text:
+    """Return why no operator of a domain runs, with the package that brings it where one is known."""
+    package = runtimes().libraries.get(domain)
+    if package is None:
         return _("ONNX Runtime does not know the domain {domain}.", domain=domain)
-    return _(
-        "ONNX Runtime does not know the domain {domain}, which {library} brings.", domain=domain, library=library.name
-    )
+    return _("ONNX Runtime does not know the domain {domain}, which {library} brings.", domain=domain, library=package)
 
 
-def remedy(domain: str) -> tuple[Message, tuple[str, ...]]:
-    """Return what to do about a foreign domain, and the commands for it."""
-    library = library_of(domain)
-    if library is None:
+def domain_remedy(domain: str) -> tuple[Text, tuple[str, ...]]:
+    """Return what to do about a domain that ONNX Runtime does not know, and the commands for it."""
+    package = runtimes().libraries.get(domain)
+    if package is None:
         return _("They need the library that defines them; export the model without them."), ()
-    commands = (f"python -m pip install {library.package}",) if library.package else ()
-    if library.lines:
-        message = _("Install {library}, and register it with the SessionOptions of each session: {lines}")
-        return message.format(library=library.name, lines="; ".join(library.lines)), commands
-    if library.provider:
-        message = _("Only {library} runs them: create the session with {provider}, with its plugins loaded.")
-        return message.format(library=library.name, provider=library.provider), commands
-    return _("ONNX Runtime cannot run them; {library} can.", library=library.name), commands
+    message = _(
+        "Install {library}, and register its operators with each session: SessionOptions.register_custom_ops_library."
+    )
+    return message.format(library=package), (f"python -m pip install {package}",)

@@ -28,8 +28,9 @@ from onnx import (
 )
 from onnx.external_data_helper import uses_external_data
 
+from assistant_addons.onnx.definitions import Signature, signature
 from assistant_addons.onnx.graph import bodies, defaults, opsets, ordered, plain_domain, subgraphs
-from assistant_addons.onnx.operators import Signature, described, signature
+from assistant_addons.onnx.operators import described
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
@@ -135,7 +136,7 @@ class Program:
         return whole
 
 
-def attribute(node: NodeProto, name: str, default: object = None) -> object:
+def attribute(node: NodeProto, name: str, default: object = None) -> Any:  # noqa: ANN401 - as onnx has them
     """Return the value of a node's attribute, or `default`."""
     for entry in node.attribute:
         if entry.name == name:

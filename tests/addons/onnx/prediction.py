@@ -12,7 +12,7 @@ from pathlib import Path
 from onnx import ModelProto
 from onnx.backend.test.case.node import collect_testcases
 
-from assistant_addons.onnx.check import examine, obstacle
+from assistant_addons.onnx.check import examine
 from assistant_addons.onnx.placement import Node
 
 PLACES = Path(__file__).with_name("places.py")
@@ -44,7 +44,7 @@ def predicted(model: ModelProto) -> list[str] | None:
     """Give the operators that the CPU provider is predicted to run; None for a model that is refused."""
     exam = examine(model, "cpu")
     nodes = list(_opened(exam.nodes))
-    if obstacle(exam) or any(node.device == "none" for node in nodes):
+    if exam.obstacle or any(node.device == "none" for node in nodes):
         return None
     return sorted(node.op for node in nodes)
 

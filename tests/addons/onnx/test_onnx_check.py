@@ -127,7 +127,7 @@ def test_a_kernel_counts_from_the_release_that_brought_it(op: str, opset: int, k
 
 def use_release(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """Let one release of ONNX Runtime be installed."""
-    monkeypatch.setattr(operators, "_installed", lambda _flavours: iter([version]))
+    monkeypatch.setattr(operators, "installed_version", lambda _flavours: version)
 
 
 @each(("node", "ir"), [("com.microsoft.Unheard", 8), ("Relu", 99)])

@@ -11,10 +11,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 from refused import refused
-from tables import each
 
 from assistant_addons.onnx import check_model, convert
-from assistant_addons.onnx.operators import libraries, library_of, remedy, runtimes
 
 GRAPH = "g (float[2, 4] x) => (float[2, 4] y) {{ a = Relu(x) b = {domain}.Thing(a) c = Mul(b, a) y = Relu(c) }}"
 
@@ -23,32 +21,6 @@ GRAPH = "g (float[2, 4] x) => (float[2, 4] y) {{ a = Relu(x) b = {domain}.Thing(
 def foreign(saved: Callable[..., Path]) -> Callable[[str], Path]:
     """Give a function that writes a model with one operator of a domain."""
     return lambda domain: saved(GRAPH.format(domain=domain), imports=f', "{domain}" : 1')
-
-
-def test_the_table_is_whole() -> None:
-    """Each library has a source, a domain of its own, and lines only where it has a package that brings them."""
-    known = libraries().library
-    domains = [domain for one in known for domain in one.domains]
-    assert len(domains) == len(set(domains))
-    assert not runtimes().domains.intersection(domains)
-    assert all(one.source.startswith("https://") for one in known)
-    assert all(one.package for one in known if one.lines)
-
-
-@each(
-    ("domain", "word"),
-    [
-        ("com.microsoft.extensions", "register_custom_ops_library(get_library_path())"),
-        ("ai.onnx.contrib", "onnxruntime_extensions"),
-        ("trt.plugins", "TensorrtExecutionProvider"),
-        ("org.openvinotoolkit", "OpenVINO can"),
-        ("never.heard.of", "the library that defines them"),
-    ],
-)
-def test_the_way_round_is_told(domain: str, word: str) -> None:
-    """How the library is made known to a session, or that nothing is known of it."""
-    assert word in str(remedy(domain)[0])
-    assert (library_of(domain) is None) is (domain == "never.heard.of")
 
 
 @pytest.mark.process
