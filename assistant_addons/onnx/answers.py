@@ -147,10 +147,7 @@ def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
 
 
 class Run(Record, frozen=True):
-    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran.
-
-    `died` says that the runtime crashed.
-    """
+    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran."""
 
     provider: str = ""
     load_seconds: float = 0.0
@@ -159,7 +156,6 @@ class Run(Record, frozen=True):
     peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
     error: Text = ""
-    died: bool = False
 
 
 class Agreement(Record, frozen=True):

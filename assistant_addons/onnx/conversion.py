@@ -7,10 +7,8 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import onnx
 import onnx.version_converter
@@ -19,16 +17,15 @@ from onnx import ModelProto
 from assistant.api import BadInput, Message, Record, Text, WorkFailed, _
 from assistant.api.records import to_json
 from assistant.api.system import open_regular, unwritable_error, write_atomically
-from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary
+from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Run
+from assistant_addons.onnx.child import Ended, call, kept_aside, limits
 from assistant_addons.onnx.defects import cause
 from assistant_addons.onnx.fp16 import convert_program
 from assistant_addons.onnx.graph import FIRST_FREE_IR, KNOWN_IR, opsets
 from assistant_addons.onnx.inputs import Feeds
-from assistant_addons.onnx.isolated import kept_aside, limits
 from assistant_addons.onnx.load import load_model, result_path, save_model
 from assistant_addons.onnx.lowering import CannotLower, best_opsets, lower, rewrite
 from assistant_addons.onnx.program import Program, program
-from assistant_addons.onnx.sandbox import confine
 
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
@@ -83,14 +80,17 @@ class Options(Record, frozen=True):
     strict: bool = False
 
 
-def convert(
+def convert(  # noqa: PLR0913 - each is an option of its own
     source: str | Path,
     output: str | Path | None = None,
-    options: Options | None = None,
     *,
-    samples: Sequence[Feeds] = (),
+    fp16: bool = True,
+    keep: Sequence[str] = (),
+    keep_io_types: bool = True,
+    strict: bool = False,
+    inputs: str | Path = "",
     force: bool = False,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
 ) -> Conversion:
     """Convert a file and write the result and its log beside it, `NAME.dml.onnx` unless `output` says otherwise.
 
@@ -102,8 +102,9 @@ def convert(
     source = Path(source)
     output = result_path(source, output, force=force)
     model = load_model(source)
-    options = options or Options()
-    with nullcontext(folder) if folder else kept_aside(output) as place:
+    options = Options(fp16=fp16, keep=tuple(keep), keep_io_types=keep_io_types, strict=strict)
+    samples = read_samples(inputs) if inputs else []
+    with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
         (result, changes, half), loads = _written(model, source, output, options, samples, place)
         done = Conversion(
             source=str(source),
@@ -115,6 +116,9 @@ def convert(
             seconds=time.monotonic() - started,
             loaded=loads,
         )
+        if not done.changes:
+            message = _("Nothing in {file} has to change for DirectML, so nothing was written.", file=source)
+            raise WorkFailed(message, hint=_("Use the model as it is."))
         _write_log(done, output, place)
     return done
 
@@ -276,12 +280,8 @@ def loaded(model: Path) -> Loaded:
     """Load a model on the CPU in a process of its own; a limit that ends it tells nothing of the model."""
     if importlib.util.find_spec("onnxruntime") is None:
         return Loaded(None)
-    request = msgspec.json.encode({"work": "load", "model": str(model.resolve())}).decode()
-    with TemporaryDirectory(prefix="onnx-load-", ignore_cleanup_errors=True) as folder:
-        done = confine("assistant_addons.onnx.child", limits(LOAD_SECONDS), Path(folder), stdin=request)
-    if done.reached:
-        return Loaded(None)
-    if done.code or not done.lines:
-        return Loaded(answer=False, died=True)
-    error: str = msgspec.json.decode(done.lines[-1], type=dict[str, str]).get("error", "")
-    return Loaded(answer=not error, reason=(error.splitlines() or [""])[0].rstrip("."))
+    try:
+        done = call("assistant_addons.onnx.runs:load", {"model": str(model.resolve())}, Run, limits(LOAD_SECONDS))
+    except Ended as end:
+        return Loaded(None) if end.reached else Loaded(answer=False, died=True)
+    return Loaded(answer=not done.error, reason=(str(done.error).splitlines() or [""])[0].rstrip("."))

@@ -99,6 +99,18 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     return model
 
 
+def invalid_model_error(path: str | Path) -> BadInput | None:
+    """Return what is wrong with a model by the words of ONNX's own checker; None where it finds no fault with it."""
+    try:
+        onnx.checker.check_model(load_model(path, weights=False), full_check=True)
+    except BadInput as error:
+        return error
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        return BadInput(_("{file} is not a valid model: {reason}.", file=path, reason=reason), hint=_AGAIN)
+    return None
+
+
 def _parse(path: Path) -> ModelProto:
     """Read a model's own file, which may be a link, as caches of models are full of them."""
     data = None

@@ -13,7 +13,7 @@ import pytest
 
 from assistant.host.process import CancelToken
 from assistant.model.errors import Cancelled
-from assistant_addons.onnx.sandbox import Limits, Outcome, clean_environment, confine
+from assistant_addons.onnx.child import Limits, clean_environment
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
