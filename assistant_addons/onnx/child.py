@@ -106,7 +106,7 @@ def work_on(
     arguments: Mapping[str, object],
     kind: type[R],
     bounds: Limits,
-    cancel: CancelToken | None,
+    cancel: CancelToken | None = None,
 ) -> R:
     """Call a function about a model as `call` does, and raise what ended the child as a sentence about the model."""
     try:

@@ -306,3 +306,23 @@ def test_the_command_refuses_in_one_sentence(tmp_path: Path):
     refused(run(str(tmp_path / "bad.onnx")), 2, "not an ONNX model")
     refused(run(str(tmp_path / "none.onnx")), 2, "cannot be read")
     refused(run(str(tmp_path / "none.onnx"), "--target", "cuda"), 2, "not cuda", "https://onnxruntime.ai")
+
+
+@each(
+    ("domain", "advice", "commands"),
+    [
+        ("com.microsoft.extensions", "register", ("python -m pip install onnxruntime-extensions",)),
+        ("never.heard.of", "the library that defines them", ()),
+    ],
+)
+def test_operators_of_other_libraries_run_nowhere(
+    written: Written, domain: str, advice: str, commands: tuple[str, ...]
+):
+    """The other nodes are answered for, and the package is named where one is known to bring the domain."""
+    graph = f"g (float[2] x) => (float[2] y) {{ a = Relu(x) b = {domain}.Thing(a) y = Mul(b, a) }}"
+    for provider in ("dml", "cpu"):
+        answer = check_model(written(graph, imports=f', "{domain}" : 1'), provider)
+        assert [node.device for node in answer.nodes] == [provider, "none", provider]
+        found = next(one for one in answer.findings if one.key == "unknown-domain")
+        assert advice in str(found.remedies[0].text)
+        assert found.remedies[0].commands == commands
