@@ -297,6 +297,7 @@ def test_the_command_answers_as_contracted(saved: Callable[..., Path]):
     drawn = run(str(path), "--target", "dml")
     assert "DirectML takes 1 of 2 nodes" in drawn.stdout
     assert "no kernel for Gelu" in drawn.stdout
+    assert "DirectML 1 (50%)  ▒ CPU 1 (50%)" in drawn.stdout
     assert path.read_bytes() == before
 
 
