@@ -110,11 +110,6 @@ class Node:
         )
         return inputs, outputs
 
-    def integer(self, name: str, default: int = 0) -> int:
-        """Return an attribute that is a whole number."""
-        found = attribute(self.proto, name, default)
-        return found if isinstance(found, int) else default
-
     def has_negative_pads(self) -> bool:
         """Return whether its constant pads cut something off."""
         constant = self.inputs[1].tensor if self.has_input(1) and self.inputs[1] else None
@@ -432,82 +427,58 @@ def _is_copied(node: Node, value: Value, taker: Node) -> bool:
 
 def _refusal(node: Node) -> Text:
     """Return why a node's kernel refuses it although it takes its types; "" where nothing stands against it."""
-    rules = CONDITIONS[node.kernel.query] if node.kernel and node.kernel.query else []
-    return next((why for refuses, why in rules if refuses(node)), "")
+    query = node.kernel.query if node.kernel else ""
+    return next((why for name, refuses, why in CONDITIONS if name == query and refuses(node)), "")
 
 
-def _attention(node: Node) -> bool:
-    flags = map(node.integer, ("unidirectional", "do_rotary", "past_present_share_buffer"))
-    return node.has_input(4, 6) or any(one is not None for one in node.outputs[1:2]) or any(flags)
+def _other(name: str, *allowed: object) -> Callable[[Node], bool]:
+    """Return a test for an attribute with another value than these, the first of which is its default."""
+    return lambda node: attribute(node.proto, name, allowed[0]) not in allowed
 
 
-def _quantized_attention(node: Node) -> bool:
-    is_causal = node.integer("unidirectional") != 0 and node.has_input(5)
-    return is_causal or any(map(node.integer, ("do_rotary", "past_present_share_buffer")))
+def _is_ragged(node: Node) -> bool:
+    """Return whether weights are not packed in whole blocks."""
+    size, block = (attribute(node.proto, name, default) for name, default in (("K", 0), ("block_size", 1)))
+    return bool(size % (block or 1))
 
 
-def _einsum(node: Node) -> bool:
-    return len(node.inputs) > 2 or b"..." in attribute(node.proto, "equation", b"")  # noqa: PLR2004
-
-
-def _packed_weights(node: Node) -> bool:
-    ragged = node.integer("K") % (node.integer("block_size", 1) or 1)
-    return node.integer("bits", 4) not in {4, 8} or bool(ragged)
-
-
-def _extrapolates(node: Node) -> bool:
-    return bool(node.integer("exclude_outside")) or attribute(node.proto, "extrapolation_value", 0.0) != 0.0
-
-
+_ATTENTION = _("DirectML's Attention takes neither a past nor a causal or rotary form.")
+_QUANTISED = _("DirectML's QAttention takes neither a causal form with a mask nor a rotary form.")
 _TRAINING = _("DirectML normalises batches for inference only: export the model in evaluation mode.")
+_ONE_TYPE = _("DirectML's BatchNormalization takes five inputs of one type.")
+_EINSUM = _("DirectML's Einsum takes at most two operands, and no ellipsis.")
 _ONE_OUTPUT = _("DirectML's layer normalisation has one output only.")
-_HAS_STATISTICS: tuple[Callable[[Node], bool], Message] = (lambda node: any(node.outputs[1:3]), _ONE_OUTPUT)
-# For each query of a kernel, what refuses a node, and the sentence that says so.
-CONDITIONS: dict[str, list[tuple[Callable[[Node], bool], Message]]] = {
-    "Attention": [(_attention, _("DirectML's Attention takes neither a past nor a causal or rotary form."))],
-    "BatchNormalization": [
-        (lambda node: bool(node.integer("training_mode")), _TRAINING),
-        (
-            lambda node: len({value.type for value in node.inputs if value}) > 1,
-            _("DirectML's BatchNormalization takes five inputs of one type."),
-        ),
-    ],
-    "EinSum": [(_einsum, _("DirectML's Einsum takes at most two operands, and no ellipsis."))],
-    "LayerNormalization": [_HAS_STATISTICS],
-    "MatMulNBits": [
-        (_packed_weights, _("DirectML multiplies 4-bit and 8-bit weights only, and only in whole blocks."))
-    ],
-    "MaxPool": [
-        (lambda node: bool(node.integer("storage_order")), _("DirectML's MaxPool counts in row-major order only."))
-    ],
-    "Pad": [
-        (
-            lambda node: min(attribute(node.proto, "pads", []), default=0) < 0,
-            _("DirectML's Pad takes no negative pads."),
-        )
-    ],
-    "QAttention": [
-        (_quantized_attention, _("DirectML's QAttention takes neither a causal form with a mask nor a rotary form."))
-    ],
-    "QLinearSigmoid": [
-        (
-            lambda node: not (node.has_input(4) and node.has_input(2)),
-            _("DirectML's QLinearSigmoid needs its zero points."),
-        )
-    ],
-    "RecurrentNeuralNetwork": [
-        (lambda node: bool(node.integer("layout")), _("Recurrent operators run with layout 0 only."))
-    ],
-    "Resize": [
-        (lambda node: attribute(node.proto, "mode") == b"cubic", _("DirectML has no cubic interpolation.")),
-        (_extrapolates, _("DirectML's Resize supports neither exclude_outside nor an extrapolation value.")),
-    ],
-    "Scatter": [
-        (
-            lambda node: attribute(node.proto, "reduction", b"none") != b"none",
-            _("DirectML scatters only without a reduction."),
-        )
-    ],
-    "SkipLayerNormalization": [_HAS_STATISTICS],
-    "Slice": [(lambda node: len(node.inputs) > 5, _("DirectML's Slice takes at most five inputs."))],  # noqa: PLR2004
-}
+_PACKED = _("DirectML multiplies 4-bit and 8-bit weights only, and only in whole blocks.")
+_RESIZE = _("DirectML's Resize supports neither exclude_outside nor an extrapolation value.")
+# What kernels refuse: the query of a kernel, a test for the nodes that it refuses, the sentence that says so.
+CONDITIONS: tuple[tuple[str, Callable[[Node], bool], Message], ...] = (
+    ("Attention", _other("unidirectional", 0), _ATTENTION),
+    ("Attention", _other("do_rotary", 0), _ATTENTION),
+    ("Attention", _other("past_present_share_buffer", 0), _ATTENTION),
+    ("Attention", lambda node: node.has_input(4, 6) or any(node.outputs[1:2]), _ATTENTION),
+    ("BatchNormalization", _other("training_mode", 0), _TRAINING),
+    ("BatchNormalization", lambda node: len({value.type for value in node.inputs if value}) > 1, _ONE_TYPE),
+    ("EinSum", lambda node: len(node.inputs) > 2, _EINSUM),  # noqa: PLR2004 - as the sentence says
+    ("EinSum", lambda node: b"..." in attribute(node.proto, "equation", b""), _EINSUM),
+    ("LayerNormalization", lambda node: any(node.outputs[1:3]), _ONE_OUTPUT),
+    ("MatMulNBits", _other("bits", 4, 8), _PACKED),
+    ("MatMulNBits", _is_ragged, _PACKED),
+    ("MaxPool", _other("storage_order", 0), _("DirectML's MaxPool counts in row-major order only.")),
+    (
+        "Pad",
+        lambda node: min(attribute(node.proto, "pads", []), default=0) < 0,
+        _("DirectML's Pad takes no negative pads."),
+    ),
+    ("QAttention", lambda node: node.has_input(5) and bool(attribute(node.proto, "unidirectional")), _QUANTISED),
+    ("QAttention", _other("do_rotary", 0), _QUANTISED),
+    ("QAttention", _other("past_present_share_buffer", 0), _QUANTISED),
+    ("QLinearSigmoid", lambda node: not node.has_input(2), _("DirectML's QLinearSigmoid needs its zero points.")),
+    ("QLinearSigmoid", lambda node: not node.has_input(4), _("DirectML's QLinearSigmoid needs its zero points.")),
+    ("RecurrentNeuralNetwork", _other("layout", 0), _("Recurrent operators run with layout 0 only.")),
+    ("Resize", lambda node: attribute(node.proto, "mode") == b"cubic", _("DirectML has no cubic interpolation.")),
+    ("Resize", _other("exclude_outside", 0), _RESIZE),
+    ("Resize", _other("extrapolation_value", 0.0), _RESIZE),
+    ("Scatter", _other("reduction", b"none"), _("DirectML scatters only without a reduction.")),
+    ("SkipLayerNormalization", lambda node: any(node.outputs[1:3]), _ONE_OUTPUT),
+    ("Slice", lambda node: len(node.inputs) > 5, _("DirectML's Slice takes at most five inputs.")),  # noqa: PLR2004
+)
