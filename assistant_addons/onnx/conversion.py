@@ -68,7 +68,7 @@ def convert(
     changes = tuple(_changes(model, prepared, made))
     _accept(source, changes, made, strict=strict)
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
-        result = made.filled() if made else prepared.filled()
+        result = made.model if made else prepared.filled()
         save_model(result, output, source=source, folder=place)
         _validate(place / output.name)
         done = Conversion(

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
@@ -342,6 +343,13 @@ def halved(array: NDArray[np.float32]) -> NDArray[np.float16]:
     return array.astype(np.float16)
 
 
+def half_weight(source: Prepared, name: str) -> NDArray[np.float16]:
+    """Return a large weight in FP16, which is kept for the next time."""
+    if name not in source.halves:
+        source.halves[name] = halved(source.weight(name))
+    return source.halves[name]
+
+
 # ------------------------------------------------------------------ writing
 
 
@@ -432,6 +440,10 @@ class Writer:
                 node.output[at] = self._full.get(name, name)
         if part.outputs and node.op_type in CHOOSES_TYPE:
             _choose_half(node)
+        for at in range(1, len(node.output)) if part.outputs and node.op_type == "LayerNormalization" else ():
+            if name := node.output[at]:  # FP32 by definition, but ONNX's own evaluator gives it the input's type
+                node.output[at] = unique_name(f"{name}_given", self._names)
+                self._cast(node.output[at], name, FLOAT, frame)
 
     def _half_name(self, name: str) -> str:
         if name not in self._halved:
@@ -510,7 +522,7 @@ def _choose_half(node: NodeProto) -> None:
 
 @dataclass
 class Converted:
-    """A model in FP16 without the contents of its large weights, and how it went.
+    """A model in FP16, and how it went.
 
     `loaded` is whether ONNX Runtime loads it with its own settings, None where that was not tried, and `reason` why
     it does not.
@@ -523,13 +535,14 @@ class Converted:
     loaded: bool | None = None
     reason: str = ""
 
-    def filled(self) -> ModelProto:
-        """Return the model with all weights in it."""
+    @cached_property
+    def model(self) -> ModelProto:
+        """The model with all weights in it."""
         writer = Writer(self.source, self.choice.slots, keep_io_types=self.keep_io_types)
         model = writer.write()
         for tensor in model.graph.initializer:
             if tensor.name in writer.origin:
-                tensor.raw_data = halved(self.source.weight(writer.origin[tensor.name])).tobytes()
+                tensor.raw_data = half_weight(self.source, writer.origin[tensor.name]).tobytes()
             elif tensor.name in self.source.weights:
                 tensor.raw_data = self.source.weight(tensor.name).tobytes()
         return model
@@ -543,7 +556,7 @@ def to_fp16(
     What FP16 cannot hold, and what a run shows to change the results, stays FP32. `samples` are inputs to prove it
     with, made up where there are none. `keep` names nodes or operators that stay FP32.
     """
-    return convert_prepared(prepare(model), keep=keep, samples=samples, keep_io_types=keep_io_types).filled()
+    return convert_prepared(prepare(model), keep=keep, samples=samples, keep_io_types=keep_io_types).model
 
 
 @uncollected()
@@ -564,13 +577,13 @@ def convert_prepared(
 
 def _load(made: Converted) -> None:
     """Load the result with ONNX Runtime's own settings; what crashes it, or what it refuses, goes back to FP32."""
-    reason = loads(made.filled().SerializeToString())
+    reason = loads(made.model.SerializeToString())
     if reason:
         choice, source = made.choice, made.source
 
         def loads_without(kept: Iterable[str]) -> bool:
             rest = Choice(choice.without(kept))
-            return not loads(replace(made, choice=rest).filled().SerializeToString())
+            return not loads(replace(made, choice=rest).model.SerializeToString())
 
         moves = [node.name for scope in source.scopes for node in scope.graph.node if node.op_type == "Transpose"]
         moves = [name for name in moves if name in choice.slots]
@@ -578,7 +591,8 @@ def _load(made: Converted) -> None:
             choice.keep(fewest(moves, loads_without), "crash")
         elif not loads(source.filled().SerializeToString()):
             choice.keep(fewest(list(choice.slots), loads_without), "crash")
-        reason = loads(made.filled().SerializeToString())
+        del made.model
+        reason = loads(made.model.SerializeToString())
     made.loaded, made.reason = (None if reason is None else not reason), reason or ""
 
 
@@ -587,7 +601,7 @@ def _leave_outside(source: Prepared, choice: Choice, outside: set[str]) -> None:
     for scope in source.scopes:
         for node in scope.graph.node:
             part = choice.slots.get(node.name, Slots())
-            names = {node.input[at] for at in part.inputs} | {node.output[at] for at in part.outputs}
+            names = {node.name, *(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs)}
             if names & outside:
                 choice.keep([node.name], "proof")
     settle(source, choice)
@@ -596,8 +610,6 @@ def _leave_outside(source: Prepared, choice: Choice, outside: set[str]) -> None:
 def _disproved(source: Prepared, choice: Choice, runs: list[Run]) -> list[str]:
     """Return the nodes that have to stay FP32 so that the results agree; what told last is asked first."""
     names = [info.name for info in source.model.graph.output]
-    held: dict[str, NDArray[np.float16]] = {}
-
     def holds(kept: Iterable[str]) -> bool:
         writer = Writer(source, choice.without(kept))
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
@@ -606,9 +618,7 @@ def _disproved(source: Prepared, choice: Choice, runs: list[Run]) -> list[str]:
             for tensor in model.graph.initializer:
                 origin = writer.origin.get(tensor.name)
                 if origin:
-                    if origin not in held:
-                        held[origin] = halved(source.weight(origin))
-                    weights[tensor.name] = held[origin]
+                    weights[tensor.name] = half_weight(source, origin)
                 elif tensor.name in source.weights:
                     weights[tensor.name] = source.weight(tensor.name)
             session = opened(rounded(model, writer.halves), weights)

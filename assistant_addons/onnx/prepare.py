@@ -86,6 +86,7 @@ class Prepared:
     given: frozenset[str] = frozenset()
     scopes: list[Scope] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
+    halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights, once they were asked for
 
     def weight(self, name: str) -> NDArray[np.float32]:
         """Return a large weight's numbers; those that lie in a file of their own are mapped, not read."""

@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from assistant_addons.onnx.graph import KNOWN_IR, subgraphs, unique_name
+from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Draw, Feeds, Inputs
 from assistant_addons.onnx.prepare import FLOAT, HALF, Prepared, scopes
 
@@ -41,6 +41,12 @@ MARGIN: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}  # how much larger rea
 # How often the draws are made anew, while all runs took no longer than so many seconds (chosen): rounding shows in some
 # results and not in others.
 REPEATS, REPEAT_SECONDS = 3, 0.1
+# What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
+FIRST_SUMMED = {
+    "GroupNormalization": 1, "InstanceNormalization": 2, "LayerNormalization": -1, "LpNormalization": -1,
+    "RMSNormalization": -1, "SkipLayerNormalization": -1, "SimplifiedLayerNormalization": -1,
+}  # fmt: skip
+FIRST_EINSUM = 12
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 SEARCH_SECONDS = 20.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 SMALLEST_SHARE = 32  # of what stays FP32 that is tried by itself
@@ -67,6 +73,7 @@ def opened(model: ModelProto, weights: Mapping[str, Any] | None = None, *, in_or
     options.add_session_config_entry("session.disable_prepacking", "1")  # a copy of the weights for a run or two
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_cpu_mem_arena = False
+    options.enable_mem_reuse = False  # planning it takes ten times as long as all else, and grows with the square (measured)
     if in_order:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     if model.ir_version > KNOWN_IR or weights:
@@ -209,7 +216,7 @@ class Run(NamedTuple):
 
 @dataclass
 class Measured:
-    """What runs of the original showed: values that may leave FP16's range, and the results to compare with.
+    """What runs of the original showed: values and nodes that may leave FP16's range, and the results to compare with.
 
     `obstacle` says why there are no results that a conversion could be held against.
     """
@@ -262,9 +269,9 @@ def _measured(session: Any, gauged: list[str], offered: Iterator[tuple[Feeds, fl
     for given, margin, limit in offered:
         found = run(session, given, outputs)
         results, peaks = found[: len(found) - len(gauged)], found[len(found) - len(gauged) :]
-        for name, peak in zip(gauged, peaks, strict=True):
+        for what, peak in zip(gauged, peaks, strict=True):
             if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
-                measured.outside.add(name)
+                measured.outside.add(what)
         measured.runs.append(Run(given, results, limit))
     first = measured.runs[0]
     if not first.agrees(run(session, first.given, outputs[: len(first.results)])):
@@ -273,26 +280,38 @@ def _measured(session: Any, gauged: list[str], offered: Iterator[tuple[Feeds, fl
 
 
 def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
-    """Return the model with an output more for each FP32 value: how large its largest number is; and those values.
+    """Return the model with more outputs: how large the largest number of each FP32 value is, and what they are of.
 
-    What computes it stands right behind the node that makes the value, which is not kept for longer.
+    Those of a node tell the sums of squares that it forms inside. What computes an output stands right behind the node
+    that makes the value, which is not kept for longer.
     """
     model = ModelProto()
     model.CopyFrom(source.model)
     graph, types, taken = model.graph, source.scopes[0].types, set(source.scopes[0].types)
-    made = [[info.name for info in graph.input], *(node.output for node in graph.node)]
-    gauged = [name for names in made for name in names if types.get(name) == FLOAT]
-    if len(gauged) > MOST_GAUGED:
-        return model, []
+    squares = opsets(model).get("", 1) >= FIRST_EINSUM
+    gauged: list[str] = []
     nodes: list[NodeProto] = []
-    for node, names in zip([None, *graph.node], made, strict=True):
-        nodes += [node] if node is not None else []
-        for name in names:
-            if types.get(name) == FLOAT:
-                sizes, peak = unique_name(f"{name}_sizes", taken), unique_name(f"{name}_peak", taken)
-                nodes.append(helper.make_node("Abs", [name], [sizes]))
-                nodes.append(helper.make_node("ReduceMax", [sizes], [peak]))
-                graph.output.append(helper.make_tensor_value_info(peak, FLOAT, None))
+
+    def add(op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
+        made = unique_name("gauge", taken)
+        nodes.append(helper.make_node(op, list(inputs), [made], **attributes))
+        return made
+
+    def gauge(what: str, value: str) -> None:
+        gauged.append(what)
+        graph.output.append(helper.make_tensor_value_info(add("ReduceMax", add("Abs", value)), FLOAT, None))
+
+    for name in (info.name for info in graph.input if types[info.name] == FLOAT):
+        gauge(name, name)
+    for node in graph.node:
+        if squares and node.op_type in FIRST_SUMMED and types.get(node.input[0]) == FLOAT:
+            flat = add("Flatten", node.input[0], axis=FIRST_SUMMED[node.op_type])
+            gauge(node.name, add("Einsum", flat, flat, equation="ij,ij->i"))
+        nodes.append(node)
+        for name in (one for one in node.output if types.get(one) == FLOAT):
+            gauge(name, name)
+    if len(gauged) > MOST_GAUGED:
+        return source.model, []
     copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
@@ -307,8 +326,10 @@ def fewest(items: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> list
 
     All of them are taken where fewer are not enough.
     """
-    items = list(items)
-    found = min(_beginning(items, holds), _beginning(items[::-1], holds), key=len)
+    found = _beginning(list(items), len(items), holds)
+    end = list(items)[::-1]
+    if len(found) > 1 and holds(end[: len(found) - 1]):
+        found = _beginning(end, len(found) - 1, holds)
     deadline, share = time.monotonic() + SEARCH_SECONDS, 4
     while share <= SMALLEST_SHARE and len(found) > 1:
         size = max(1, len(found) // share)
@@ -321,9 +342,9 @@ def fewest(items: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> list
     return found
 
 
-def _beginning(items: list[str], holds: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Return the shortest beginning that is enough, by halving."""
-    low, high = 0, len(items)
+def _beginning(items: list[str], high: int, holds: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return the shortest beginning that is enough, by halving; of `high` items, that is known."""
+    low = 0
     while low + 1 < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(items[:middle]) else (middle, high)
