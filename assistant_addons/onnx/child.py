@@ -28,16 +28,6 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
 
 
-def load(request: dict[str, Any]) -> dict[str, Any]:
-    """Load the model on the CPU with the runtime's own settings, as most people do; a defect may end the process."""
-    import onnxruntime  # noqa: PLC0415 - only a child loads it
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    onnxruntime.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"])
-    return {}
-
-
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Load and run the model on a provider; return placement, seconds and memory. The outputs go to a file."""
     started = time.perf_counter()
@@ -59,7 +49,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 def strictly(request: dict[str, Any]) -> dict[str, Any]:
     """Run the model with every FP16 value rounded where it is made, which the runtime's CPU kernels leave out."""
-    from assistant_addons.onnx.runtime import opened, rounded  # noqa: PLC0415 - after the request is read
+    from assistant_addons.onnx.proof import opened, rounded  # noqa: PLC0415 - after the request is read
 
     session = opened(rounded(_read(request["model"], weights=True)))
     started = time.perf_counter()
@@ -128,10 +118,10 @@ def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: AN
 def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
     """Return made-up inputs that the session runs on; raise its last error where it runs on none."""
     from assistant_addons.onnx.inputs import Inputs, traced_lengths  # noqa: PLC0415 - likewise
-    from assistant_addons.onnx.program import program  # noqa: PLC0415 - likewise
+    from assistant_addons.onnx.prepare import prepare  # noqa: PLC0415 - likewise
 
     whole = _read(model, weights=True)
-    inputs = Inputs(program(whole), lengths=traced_lengths(whole))
+    inputs = Inputs(prepare(whole), lengths=traced_lengths(whole))
     failure: Exception = ValueError()
     for size in inputs.sizes():
         for draw in inputs.draws:
@@ -179,7 +169,7 @@ def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-WORK = {"load": load, "run": run, "strict": strictly}
+WORK = {"run": run, "strict": strictly}
 
 if __name__ == "__main__":
     main()

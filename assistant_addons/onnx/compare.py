@@ -24,7 +24,7 @@ from assistant_addons.onnx.isolated import limits
 from assistant_addons.onnx.load import load_model
 from assistant_addons.onnx.operators import foreign_domains, remedy, unknown
 from assistant_addons.onnx.program import program
-from assistant_addons.onnx.runtime import distance
+from assistant_addons.onnx.proof import distance
 from assistant_addons.onnx.sandbox import confine
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto
 
 from assistant.api import BadInput, Message, WorkFailed, _
 from assistant.api.records import to_json
@@ -18,10 +18,10 @@ from assistant.api.system import open_regular, unwritable_error, write_atomicall
 from assistant.api.texts import verbatim
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
-from assistant_addons.onnx.graph import FIRST_FREE_IR, KNOWN_IR, opsets
+from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets
 from assistant_addons.onnx.isolated import kept_aside
 from assistant_addons.onnx.load import load_model, result_path, save_model
-from assistant_addons.onnx.prepare import FIRST_OPSET, Prepared, prepare
+from assistant_addons.onnx.prepare import Prepared, prepare
 
 # Why an operation stays FP32, by the key that the conversion gives.
 WHY_KEPT: dict[str, Message] = {
@@ -39,7 +39,7 @@ WHY_UNPROVED: dict[str, Message] = {
 }
 
 
-def convert(
+def convert(  # noqa: PLR0913 - the options of the command
     source: str | Path,
     output: str | Path | None = None,
     *,
@@ -70,7 +70,7 @@ def convert(
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
         result = made.model if made else prepared.filled()
         save_model(result, output, source=source, folder=place)
-        _validate(place / output.name)
+        _validate(place / output.name, in_full=not (made and made.loaded))
         done = Conversion(
             source=str(source),
             output=str(output),
@@ -99,8 +99,8 @@ def _changes(given: ModelProto, prepared: Prepared, made: Converted | None) -> I
         yield Change(kind="opset", what=target, why=verbatim(why) if why else "")
     if made:
         summary = _summary(made)
-        why = _("no run has proved it: {reason}", reason=WHY_UNPROVED[made.obstacle]) if made.obstacle else ""
-        yield Change(kind="fp16", what=_("{count} operations", count=summary.converted), why=why)
+        unproved = _("no run has proved it: {reason}", reason=WHY_UNPROVED[made.obstacle]) if made.obstacle else ""
+        yield Change(kind="fp16", what=_("{count} operations", count=summary.converted), why=unproved)
         for kept in summary.kept:
             yield Change(kind="kept", what=f"{kept.op} {kept.node}", why=WHY_KEPT[kept.why])
     fewer = len(given.graph.input) - len(prepared.model.graph.input)
@@ -121,7 +121,7 @@ def _accept(source: Path, changes: Sequence[Change], made: Converted | None, *, 
     if not made and not changed:
         message = _("Nothing in {file} has to change for DirectML, so nothing was written.", file=source)
         raise WorkFailed(message, hint=_("Use the model as it is."))
-    if made and made.loaded is False:
+    if made and made.reason:
         message = _("ONNX Runtime does not load the converted model, so it was not written: {reason}.")
         raise WorkFailed(
             message.format(reason=made.reason),
@@ -145,10 +145,10 @@ def read_samples(path: str | Path) -> dict[str, Any]:
         raise BadInput(message, hint=_("Write it with numpy.savez, an array for each input.")) from error
 
 
-def _validate(path: Path) -> None:
+def _validate(path: Path, *, in_full: bool) -> None:
     try:
-        onnx.checker.check_model(str(path))
-    except (onnx.checker.ValidationError, RuntimeError) as error:
+        onnx.checker.check_model(str(path), full_check=in_full)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise WorkFailed(
             _("The converted model is not valid, so it was not written: {reason}.", reason=reason),

@@ -134,7 +134,8 @@ def slots(node: NodeProto, scope: Scope, versions: Mapping[str, int]) -> Slots:
     """Return which inputs and outputs become FP16; none where the operator's definition does not allow it."""
     kinds = [scope.types.get(name, UNKNOWN) if name else None for name in node.input]
     made = [scope.types.get(name, UNKNOWN) if name else None for name in node.output]
-    if node.op_type in STAYS_FP32 or any(subgraphs(node)) or {UNKNOWN, NO_TENSOR} & {*kinds, *made}:
+    open_ones = {None, UNKNOWN, NO_TENSOR}.intersection([*kinds, *made])
+    if node.op_type in STAYS_FP32 or any(subgraphs(node)) or open_ones - {None}:
         return Slots()
     if node.op_type in CHOOSES_TYPE:
         return Slots(outputs=frozenset({0} if made[0] == FLOAT else ()))
@@ -525,7 +526,7 @@ class Converted:
     """A model in FP16, and how it went.
 
     `loaded` is whether ONNX Runtime loads it with its own settings, None where that was not tried, and `reason` why
-    it does not.
+    not, although it loads the source.
     """
 
     source: Prepared
@@ -576,10 +577,13 @@ def convert_prepared(
 
 
 def _load(made: Converted) -> None:
-    """Load the result with ONNX Runtime's own settings; what crashes it, or what it refuses, goes back to FP32."""
+    """Load the result with ONNX Runtime's own settings; what crashes it, or what it refuses, goes back to FP32.
+
+    Nothing is to be said against a result where the runtime does not load the source either.
+    """
+    choice, source = made.choice, made.source
     reason = loads(made.model.SerializeToString())
-    if reason:
-        choice, source = made.choice, made.source
+    if reason and not loads(source.filled().SerializeToString()):
 
         def loads_without(kept: Iterable[str]) -> bool:
             rest = Choice(choice.without(kept))
@@ -587,13 +591,12 @@ def _load(made: Converted) -> None:
 
         moves = [node.name for scope in source.scopes for node in scope.graph.node if node.op_type == "Transpose"]
         moves = [name for name in moves if name in choice.slots]
-        if loads_without(moves):  # the most frequent defect: a product behind a transposition
-            choice.keep(fewest(moves, loads_without), "crash")
-        elif not loads(source.filled().SerializeToString()):
-            choice.keep(fewest(list(choice.slots), loads_without), "crash")
+        # The most frequent defect is a product behind a transposition.
+        choice.keep(fewest(moves if loads_without(moves) else list(choice.slots), loads_without), "crash")
         del made.model
-        reason = loads(made.model.SerializeToString())
-    made.loaded, made.reason = (None if reason is None else not reason), reason or ""
+        made.reason = loads(made.model.SerializeToString()) or ""
+        reason = made.reason
+    made.loaded = None if reason is None else not reason
 
 
 def _leave_outside(source: Prepared, choice: Choice, outside: set[str]) -> None:

@@ -270,7 +270,7 @@ def _tidy(model: ModelProto, given: frozenset[str]) -> None:
         kept = []
         for node in nodes:
             node.domain = plain_domain(node.domain)
-            node.name = unique_name(node.name or f"{node.op_type}_{node.output[0] if node.output else ''}", names)
+            node.name = unique_name(node.name or "".join(node.output[:1]) or node.op_type, names)
             if node.domain == RUNTIME and RUNTIME not in opsets(model):
                 model.opset_import.add(domain=RUNTIME, version=1)
             content = _constant(node, left) if node.op_type == "Constant" and not node.domain else None

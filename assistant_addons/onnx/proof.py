@@ -12,12 +12,14 @@ import math
 import os
 import sys
 import time
+from types import MappingProxyType
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
@@ -51,6 +53,7 @@ MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model gro
 SEARCH_SECONDS = 20.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 SMALLEST_SHARE = 32  # of what stays FP32 that is tried by itself
 
+Weights = Mapping[str, NDArray[Any]]
 # Why no run tells: no ONNX Runtime, a model that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "run", "random"]
 
@@ -58,7 +61,7 @@ Obstacle = Literal["", "missing", "run", "random"]
 # ------------------------------------------------------------------ running
 
 
-def opened(model: ModelProto, weights: Mapping[str, Any] | None = None, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
+def opened(model: ModelProto, weights: Weights = MappingProxyType({}), *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
     """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out.
 
     `weights` are arrays for initializers without content. With `in_order` the nodes run as they stand, so that what
@@ -80,11 +83,10 @@ def opened(model: ModelProto, weights: Mapping[str, Any] | None = None, *, in_or
         given, model = model, ModelProto()
         model.CopyFrom(given)
         model.ir_version = min(given.ir_version, KNOWN_IR)
-        for tensor in model.graph.initializer if weights else ():
-            if tensor.name in weights:
-                tensor.data_location = TensorProto.EXTERNAL
-                tensor.external_data.add(key="location", value="given")
-        held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in (weights or {}).items()}
+        for tensor in (one for one in model.graph.initializer if one.name in weights):
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="given")
+        held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in weights.items()}
         options.add_external_initializers(list(held), list(held.values()))
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
@@ -105,8 +107,7 @@ def rounded(model: ModelProto, halves: set[str] | None = None) -> ModelProto:
     if halves is None:
         with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
             result = onnx.shape_inference.infer_shapes(result)
-        kinds = (scope.types.items() for scope in scopes(result))
-        halves = {name for types in kinds for name, kind in types.items() if kind == HALF}
+        halves = {name for scope in scopes(result) for name, kind in scope.types.items() if kind == HALF}
     _round(result.graph, halves, set(halves))
     return result
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from assistant.api import AssistantError, BadInput, Record, Text, WorkFailed, _
+from assistant.api import AssistantError, BadInput, Record, Text, _
 from assistant.api.records import from_json, to_json
 from assistant.api.system import write_atomically
 from assistant_addons.onnx.answers import Attempt, Checked, Conversion, Provider
@@ -104,20 +104,19 @@ def _check(request: Request) -> Answer:
 
 
 def _convert(request: Request) -> Answer:
-    from assistant_addons.onnx.conversion import (  # noqa: PLC0415 - imports onnx and NumPy
-        Options,
-        convert,
-        read_samples,
-    )
+    from assistant_addons.onnx.conversion import convert  # noqa: PLC0415 - imports onnx and NumPy
 
-    options = Options(fp16=request.fp16, keep=request.keep, keep_io_types=request.keep_io_types, strict=request.strict)
-    samples = read_samples(request.inputs) if request.inputs else []
-    place = Path(request.place)
-    output = request.output or None
-    done = convert(request.model, output, options, samples=samples, force=request.force, folder=place)
-    if not done.changes:
-        message = _("Nothing in {file} has to change for DirectML, so nothing was written.", file=request.model)
-        raise WorkFailed(message, hint=_("Use the model as it is."))
+    done = convert(
+        request.model,
+        request.output or None,
+        fp16=request.fp16,
+        keep=request.keep,
+        keep_io_types=request.keep_io_types,
+        strict=request.strict,
+        inputs=request.inputs,
+        force=request.force,
+        folder=request.place,
+    )
     return Answer(conversion=done)
 
 
@@ -125,7 +124,7 @@ def _try(request: Request) -> Answer:
     from assistant_addons.onnx.compare import try_model  # noqa: PLC0415 - imports onnx and NumPy
     from assistant_addons.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
 
-    samples = read_samples(request.inputs) if request.inputs else []
+    samples = [read_samples(request.inputs)] if request.inputs else []
     reference = request.reference or None
     answer = try_model(
         request.model, reference, request.provider, samples=samples, limit=request.limit, python=request.python

@@ -16,7 +16,7 @@ from tables import each
 from assistant.model.errors import BadInput
 from assistant_addons.onnx import convert, try_model
 from assistant_addons.onnx.compare import source_of
-from assistant_addons.onnx.runtime import distance
+from assistant_addons.onnx.proof import distance
 
 pytestmark = pytest.mark.process
 
