@@ -123,9 +123,12 @@ def choose(source: Prepared, asked: Iterable[str] = ()) -> Choice:
                     choice.why[node.name] = STAYS_FP32.get(node.op_type, "definition")
             if (part.inputs or part.outputs) and node.name not in choice.why:
                 choice.slots[node.name] = part
+        quantised = _back(scope, [node for node in scope.graph.node if node.op_type == "QuantizeLinear"])
+        choice.keep([node.name for node in quantised], "definition")
         exact = chain(_from_constants(scope), _spectra(scope), _phases(scope), _exact(scope), _tiny(scope))
         choice.keep([node.name for node in exact], "exact")
         choice.keep(list(_beyond(source, scope, choice)), "exact")
+        choice.keep([node.name for node in _crashing(scope)], "crash")
     settle(source, choice)
     return choice
 
@@ -193,14 +196,17 @@ def _from_constants(scope: Scope) -> Iterator[NodeProto]:
                 yield node
 
 
-def _back(scope: Scope, todo: list[NodeProto], ops: frozenset[str], kinds: Iterable[int] = (FLOAT,)) -> list[NodeProto]:
-    """Return nodes and what leads to them through these operators, along values of these types."""
+def _back(
+    scope: Scope, todo: list[NodeProto], ops: frozenset[str] = frozenset(), kinds: Iterable[int] = (FLOAT,)
+) -> list[NodeProto]:
+    """Return nodes and what leads to them through these operators, or any, along values of these types."""
     found = {node.name: node for node in todo}
     while todo:
         for name in todo.pop().input:
             maker = scope.makers.get(name)
-            new = maker is not None and maker.op_type in ops and maker.name not in found
-            if maker is not None and new and scope.types.get(name) in kinds and not _is_square(maker):
+            if maker is None or maker.name in found or (ops and (maker.op_type not in ops or _is_square(maker))):
+                continue
+            if scope.types.get(name) in kinds:
                 found[maker.name] = maker
                 todo.append(maker)
     return list(found.values())
@@ -266,6 +272,20 @@ def _phases(scope: Scope) -> Iterator[NodeProto]:
         new = {maker.name: maker for maker in makers if maker.name not in found}
         found |= new.keys()
         todo += new.values()
+
+
+def _crashing(scope: Scope) -> Iterator[NodeProto]:
+    """Find transpositions that move the batch to the end, before a product by a weight.
+
+    From 1.23 on ONNX Runtime dies as it loads them: https://github.com/microsoft/onnxruntime/issues/15494
+    """
+    for node in scope.graph.node:
+        for name in node.input if node.op_type == "MatMul" and scope.constants.keys() & set(node.input) else ():
+            maker = scope.makers.get(name)
+            order = attribute(maker, "perm", []) if maker is not None and maker.op_type == "Transpose" else []
+            last = len(order) - 1
+            if maker is not None and last > 1 and order[:-2] == list(range(1, last)) and set(order[-2:]) == {0, last}:
+                yield maker
 
 
 def settle(source: Prepared, choice: Choice) -> None:

@@ -34,7 +34,7 @@ FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,
 LONG = 64  # an axis of so many numbers may be one of time
 FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
 # Examples in one run, each of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
-EXAMPLES, MOST_NUMBERS = 8, 4096
+EXAMPLES, MOST_NUMBERS = 4, 4096
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
 

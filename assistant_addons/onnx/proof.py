@@ -49,9 +49,12 @@ FIRST_SUMMED = {
     "RMSNormalization": -1, "SkipLayerNormalization": -1, "SimplifiedLayerNormalization": -1,
 }  # fmt: skip
 FIRST_EINSUM = 12
+AT_RANDOM = frozenset({
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+})  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
-SEARCH_SECONDS = 20.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
-SMALLEST_SHARE = 32  # of what stays FP32 that is tried by itself
+SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
 
 Weights = Mapping[str, NDArray[Any]]
 # Why no run tells: no ONNX Runtime, a model that it cannot run, or one that draws at random.
@@ -233,11 +236,12 @@ def measure(source: Prepared, samples: Sequence[Feeds] = ()) -> Measured:
         return Measured(obstacle="missing")
     weights = {name: source.weight(name) for name in source.weights}
     model, gauged = _gauged(source)
+    ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
     with contextlib.suppress(Exception):  # the runtime's own errors share no base
         session = opened(model, weights, in_order=True)
         for offered in [_given(samples)] if samples else _made(Inputs(source)):
             with contextlib.suppress(Exception):  # the next ones may do
-                return _measured(session, gauged, offered)
+                return _measured(session, gauged, offered, draws_at_random=bool(ops & AT_RANDOM))
     return Measured(obstacle="run")
 
 
@@ -264,7 +268,13 @@ def _made(inputs: Inputs) -> Iterator[Iterator[tuple[Feeds, float, float]]]:
             yield draws(one)
 
 
-def _measured(session: Any, gauged: list[str], offered: Iterator[tuple[Feeds, float, float]]) -> Measured:  # noqa: ANN401
+def _measured(
+    session: Any,  # noqa: ANN401 - the library has no types
+    gauged: list[str],
+    offered: Iterator[tuple[Feeds, float, float]],
+    *,
+    draws_at_random: bool,
+) -> Measured:
     measured = Measured()
     outputs = [info.name for info in session.get_outputs()]
     for given, margin, limit in offered:
@@ -275,7 +285,7 @@ def _measured(session: Any, gauged: list[str], offered: Iterator[tuple[Feeds, fl
                 measured.outside.add(what)
         measured.runs.append(Run(given, results, limit))
     first = measured.runs[0]
-    if not first.agrees(run(session, first.given, outputs[: len(first.results)])):
+    if draws_at_random and not first.agrees(run(session, first.given, outputs[: len(first.results)])):
         measured.obstacle = "random"
     return measured
 
@@ -288,13 +298,14 @@ def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
     """
     model = ModelProto()
     model.CopyFrom(source.model)
-    graph, types, taken = model.graph, source.scopes[0].types, set(source.scopes[0].types)
+    graph, types = model.graph, source.scopes[0].types
+    prefix = unique_name("gauge", {name for scope in source.scopes for name in scope.types})
     squares = opsets(model).get("", 1) >= FIRST_EINSUM
     gauged: list[str] = []
     nodes: list[NodeProto] = []
 
     def add(op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
-        made = unique_name("gauge", taken)
+        made = f"{prefix}_{len(nodes)}"
         nodes.append(helper.make_node(op, list(inputs), [made], **attributes))
         return made
 
