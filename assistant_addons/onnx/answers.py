@@ -40,13 +40,12 @@ class Kept(Record, frozen=True):
 
 
 class Fp16Summary(Record, frozen=True):
-    """How a conversion went: how many operations compute in FP16, which stay FP32, how the values were examined."""
+    """How a conversion went: how many operations compute in FP16, which stay FP32, whether runs have proved it."""
 
     converted: int
     kept: tuple[Kept, ...]
-    calibration: Literal["run", "weights", "none"]
     proved: bool
-    obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
+    obstacle: Literal["", "missing", "run", "random"] = ""  # to a proof
 
 
 def default_output(source: Path) -> Path:

@@ -46,8 +46,9 @@ from assistant_addons.onnx.operators import (
     table,
     unknown_domain,
 )
-from assistant_addons.onnx.program import _write_defaults as write_defaults
-from assistant_addons.onnx.program import attribute, numbers, replace_nodes, skeleton
+from assistant_addons.onnx.prepare import _skeleton as skeleton
+from assistant_addons.onnx.prepare import _write_defaults as write_defaults
+from assistant_addons.onnx.prepare import attribute, numbers
 
 TENSORS = {number: f"tensor({name.lower()})" for name, number in TensorProto.DataType.items()}
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
@@ -140,7 +141,7 @@ def _infer(model: ModelProto) -> ModelProto:
 
     It lacks the contents of large weights, and the shapes of inner values that were declared: they may be stale.
     """
-    bare = skeleton(model)
+    bare, _weights = skeleton(model)
     for body in bodies(bare):
         for index, node in enumerate(body.node):
             node.name = node.name or f"{node.op_type}#{index}"
@@ -166,7 +167,9 @@ def _tidy(graph: GraphProto) -> None:
     given = list(graph.node)
     nodes = ordered(given) or given
     if any(one is not other for one, other in zip(nodes, given, strict=True)):
-        replace_nodes(graph, nodes)
+        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
     for node in graph.node:
         node.domain = plain_domain(node.domain)
     for sparse in graph.sparse_initializer:

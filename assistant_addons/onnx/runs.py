@@ -48,22 +48,9 @@ def run(model: str, provider: str, inputs: str, outputs: str, repeats: int) -> s
     return json.dumps(answer)
 
 
-def load(model: str) -> str:
-    """Load a model on the CPU with the runtime's own settings, as most people do; a defect may end the process."""
-    import onnxruntime  # noqa: PLC0415 - only a child loads it
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    try:
-        onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 - likewise
-        return json.dumps({"error": f"{type(error).__name__}: {error}"})
-    return "{}"
-
-
 def run_rounded(model: str, inputs: str, outputs: str) -> str:
     """Run a model with every FP16 value rounded where it is made, which the runtime's CPU kernels leave out."""
-    from assistant_addons.onnx.runtime import opened, rounded  # noqa: PLC0415 - imports NumPy's and onnx's helpers
+    from assistant_addons.onnx.proof import opened, rounded  # noqa: PLC0415 - only where it is asked for
 
     try:
         session = opened(rounded(onnx.load(model)))
@@ -122,13 +109,13 @@ def _given(model: str, session: Any, file: Path) -> dict[str, Any]:  # noqa: ANN
 def _made(model: str) -> Iterator[dict[str, Any]]:
     """Yield inputs that a model may take."""
     from assistant_addons.onnx.inputs import Inputs, traced_lengths  # noqa: PLC0415 - only where none are given
-    from assistant_addons.onnx.program import program  # noqa: PLC0415
+    from assistant_addons.onnx.prepare import prepare  # noqa: PLC0415 - likewise
 
     whole = onnx.load(model, load_external_data=False)
     for tensor in whole.graph.initializer:
         if uses_external_data(tensor) and math.prod(tensor.dims) <= SMALL:
             load_external_data_for_tensor(tensor, str(Path(model).parent))
-    inputs = Inputs(program(whole), lengths=traced_lengths(whole))
+    inputs = Inputs(prepare(whole), lengths=traced_lengths(whole))
     yield from (inputs.make(size, draw) for size in inputs.sizes() for draw in inputs.draws)
 
 

@@ -23,7 +23,7 @@ from assistant_addons.onnx.conversion import read_samples
 from assistant_addons.onnx.graph import bodies
 from assistant_addons.onnx.load import load_model
 from assistant_addons.onnx.operators import domain_remedy, is_foreign, unknown_domain
-from assistant_addons.onnx.runtime import distance
+from assistant_addons.onnx.proof import distance
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 FEW_CHANGED = 0.01  # of integers and truths
@@ -52,7 +52,7 @@ def try_model(
         folder = Path(name)
         given = folder / "inputs.npz"
         if inputs:
-            np.savez(given, **read_samples(inputs)[0])
+            np.savez(given, **read_samples(inputs))
         run = partial(_run, limit=limit, python=python, inputs=str(given))
         outputs = [folder / f"{name}.npz" for name in ("reference", "model", "rounded")]
         before = run("run", reference, outputs[0], provider="cpu", repeats=REPEATS)

@@ -14,10 +14,9 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.transformers.float16 import convert_float_to_float16
 from tables import each
 
-from assistant_addons.onnx import convert
-from assistant_addons.onnx.compare import try_model
+from assistant_addons.onnx import convert, try_model
 from assistant_addons.onnx.inputs import FARTHEST, Inputs, traced_lengths
-from assistant_addons.onnx.program import program
+from assistant_addons.onnx.prepare import prepare
 
 Written = Callable[..., ModelProto]
 POSITIONS = (0, 500, 2_000, 8_000, 31_000)
@@ -25,7 +24,7 @@ POSITIONS = (0, 500, 2_000, 8_000, 31_000)
 
 def first(model: ModelProto, draw: str = "normal") -> dict[str, Any]:
     """Return the inputs that are tried first."""
-    inputs = Inputs(program(model))
+    inputs = Inputs(prepare(model))
     return inputs.make(next(iter(inputs.sizes())), draw)  # type: ignore[arg-type]
 
 
@@ -96,7 +95,7 @@ def test_a_step_is_never_zero(written: Written, seed: int) -> None:
         y = STFT(x, step, , length)
         }"""
     )
-    inputs = Inputs(program(model))
+    inputs = Inputs(prepare(model))
     given = inputs.make(next(iter(inputs.sizes())), "normal", seed)
     assert given["step"] > 0
     assert runs(model, given)
@@ -108,9 +107,9 @@ def test_the_length_at_which_a_model_was_traced_is_tried_at_last(written: Writte
     model.graph.initializer.append(numpy_helper.from_array(np.ones((8, 5), np.float32), "w"))
     model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 23, 8]))
     assert traced_lengths(model) == [23]
-    lengths = [size.length for size in Inputs(program(model), lengths=traced_lengths(model)).sizes()]
+    lengths = [size.length for size in Inputs(prepare(model), lengths=traced_lengths(model)).sizes()]
     assert lengths[-1] == 23
-    assert 23 not in {size.length for size in Inputs(program(model)).sizes()}
+    assert 23 not in {size.length for size in Inputs(prepare(model)).sizes()}
 
 
 def rotary() -> ModelProto:

@@ -15,7 +15,7 @@ from tables import each
 
 from assistant.model.errors import BadInput, WorkFailed
 from assistant_addons.onnx import convert, try_model
-from assistant_addons.onnx.runtime import distance
+from assistant_addons.onnx.proof import distance
 from assistant_addons.onnx.trial import source_of
 
 pytestmark = pytest.mark.process

@@ -1,0 +1,387 @@
+"""Brings a model into one form: functions inlined, nodes sorted and named, constants as weights, types known.
+
+Imports nothing of the assistant, as a child in another Python needs it, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.inliner
+import onnx.version_converter
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.external_data_helper import uses_external_data
+
+from assistant_addons.onnx.graph import (
+    FIRST_FREE_IR,
+    KNOWN_IR,
+    bodies,
+    defaults,
+    opsets,
+    ordered,
+    plain_domain,
+    subgraphs,
+    unique_name,
+)
+
+FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
+RUNTIME = "com.microsoft"
+SMALL_BYTES = 4096  # a smaller weight stays in the graph, where shape inference may read it (chosen)
+MOST_SPREAD = 2**28  # numbers of all sparse tensors together: one of a few bytes may have any shape (chosen)
+# Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
+FIRST_OPSET = 7
+# The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
+LAST_MATCHED = 21
+WITHOUT_SCATTER, WITH_SCATTER = (19, 18, 17), (17, 16)  # best first
+LEAVES_AT_20 = {"Erf", "Gelu", "GridSample"}  # from opset 20 on they, or what they are fused to, leave the device
+# onnx's converter has no way back for these (1.23), which were only given types, an input or an attribute.
+RESTAMPED = {"ConstantOfShape", "GlobalMaxPool", "LpPool", "Pad"}
+ASIDE = "assistant.aside"  # the domain of nodes that the converter leaves alone
+
+# They move numbers about and change none.
+MOVES = frozenset({
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape",
+    "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+})  # fmt: skip
+# From an integer, a size, a threshold or a condition back to what it is computed from, the way leads through these.
+ARITHMETIC = MOVES | {
+    "Abs", "Add", "And", "Cast", "Ceil", "Clip", "ConstantOfShape", "CumSum", "Div", "Equal", "Exp", "Floor", "Greater",
+    "GreaterOrEqual", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Range",
+    "Reciprocal", "ReduceMax", "ReduceMin", "ReduceSum", "Round", "Sigmoid", "Sign", "Sqrt", "Sub", "Sum", "Tanh",
+    "Where",
+}  # fmt: skip
+
+
+@dataclass
+class Scope:
+    """One graph with what is visible in it by name: element types, the nodes that make values, constants."""
+
+    graph: GraphProto
+    types: dict[str, int]
+    makers: dict[str, NodeProto]
+    constants: dict[str, TensorProto]
+
+
+@dataclass
+class Prepared:
+    """A model in one form, whose large FP32 weights lie beside it: `weights` are the main graph's by name.
+
+    `folder` is where external data lie, `given` are the weights in whose place a caller may give others; `changes` tell opsets that
+    were tried, and why one was not possible.
+    """
+
+    model: ModelProto
+    weights: dict[str, TensorProto]
+    folder: Path
+    given: frozenset[str] = frozenset()
+    scopes: list[Scope] = field(default_factory=list)
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights, once they were asked for
+
+    def weight(self, name: str) -> NDArray[np.float32]:
+        """Return a large weight's numbers; those that lie in a file of their own are mapped, not read."""
+        tensor = self.weights[name]
+        if not uses_external_data(tensor):
+            return numpy_helper.to_array(tensor)
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        place, offset = self.folder / entries["location"], int(entries.get("offset", "0"))
+        return np.memmap(place, np.dtype("<f4"), "r", offset, tuple(tensor.dims))
+
+    def filled(self) -> ModelProto:
+        """Return the model with its weights in it."""
+        whole = ModelProto()
+        whole.CopyFrom(self.model)
+        for tensor in whole.graph.initializer:
+            if tensor.name in self.weights:
+                tensor.raw_data = self.weight(tensor.name).tobytes()
+        return whole
+
+
+def attribute(node: NodeProto, name: str, default: object = None) -> Any:  # noqa: ANN401 - as onnx has them
+    """Return the value of a node's attribute, or `default`."""
+    return next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
+
+
+def numbers(tensor: TensorProto | None) -> NDArray[Any] | None:
+    """Return a tensor's numbers; None for none, for text, and where they were not read (see `load_model`)."""
+    if tensor is None or uses_external_data(tensor) or tensor.data_type == TensorProto.STRING:
+        return None
+    try:
+        array: NDArray[Any] = numpy_helper.to_array(tensor)
+    except ValueError:  # it holds no more than its shape
+        return None
+    return array
+
+
+def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) -> Prepared:
+    """Bring a model, which stays as it is, into one form; with `lower` to the opset that suits DirectML best.
+
+    `folder` is where its external data lie.
+    """
+    bare, weights = _skeleton(model)
+    made = Prepared(bare, weights, folder)
+    made.model = _at_opset(bare, made.changes, lower=lower)
+    if made.model.functions:
+        _write_defaults(made.model)
+        made.model = onnx.inliner.inline_local_functions(made.model)
+    made.given = defaults(made.model)
+    _tidy(made.model, made.given)
+    for tensor in made.model.graph.initializer:  # what were constants
+        if tensor.data_type == FLOAT and tensor.ByteSize() > SMALL_BYTES:
+            made.weights[tensor.name] = TensorProto.FromString(tensor.SerializeToString())
+            tensor.ClearField("raw_data")
+            tensor.ClearField("float_data")
+    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        made.model = onnx.shape_inference.infer_shapes(made.model)
+    made.scopes = scopes(made.model)
+    return made
+
+
+def _skeleton(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
+    """Copy a model without the contents of its large FP32 weights; return those by name."""
+    bare, weights = ModelProto(), {}
+    for descriptor, content in model.ListFields():
+        if descriptor.name != "graph":
+            _set(bare, descriptor.name, content)
+    for descriptor, content in model.graph.ListFields():
+        if descriptor.name != "initializer":
+            _set(bare.graph, descriptor.name, content)
+    for tensor in model.graph.initializer:
+        large = math.prod(tensor.dims) * 4 > SMALL_BYTES and tensor.data_type == FLOAT
+        if large:
+            weights[tensor.name] = tensor
+            bare.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=FLOAT)
+        else:
+            bare.graph.initializer.add().CopyFrom(tensor)
+    return bare, weights
+
+
+def _set(message: Any, name: str, content: Any) -> None:  # noqa: ANN401 - protobuf's
+    if isinstance(content, int | str | bytes | float):
+        setattr(message, name, content)
+    else:
+        getattr(message, name).MergeFrom(content)
+
+
+# ------------------------------------------------------------------ opset
+
+
+def _at_opset(model: ModelProto, changes: list[tuple[str, str]], *, lower: bool) -> ModelProto:
+    """Bring a model that is too old up, and with `lower` one that is too new down; say where no way leads there."""
+    for entry in model.opset_import:
+        entry.domain = plain_domain(entry.domain)
+    current = opsets(model).get("", 0)
+    targets: tuple[int, ...] = (FIRST_OPSET,) if 0 < current < FIRST_OPSET else best_opsets(model) if lower else ()
+    for target in targets:
+        try:
+            made = _converted(model, target)
+        except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
+            reason = str(error).strip().splitlines()[0].rpartition("failed: ")[2]
+            changes.append((f"{current} → {target} ✗", reason))
+        else:
+            changes.append((f"{current} → {target}", ""))
+            return made
+    return model
+
+
+def best_opsets(model: ModelProto) -> tuple[int, ...]:
+    """Return the opsets that suit DirectML best, best first; none where the model's own does."""
+    current = opsets(model).get("", 0)
+    ops = {node.op_type for node in model.graph.node}
+    scatters = bool(ops & {"ScatterElements", "ScatterND"})
+    fits = current <= (17 if scatters else 19 if ops & LEAVES_AT_20 else LAST_MATCHED)
+    return () if fits else tuple(one for one in (WITH_SCATTER if scatters else WITHOUT_SCATTER) if one < current)
+
+
+def _converted(model: ModelProto, target: int) -> ModelProto:
+    """Convert to an opset: operators that it lacks are written out, by their definition."""
+    current = opsets(model).get("", 0)
+    made = ModelProto()
+    made.CopyFrom(model)
+    if target < current:
+        newer = {node.op_type for body in bodies(model) for node in body.node if not node.domain}
+        newer = {op for op in newer if onnx.defs.has(op) and onnx.defs.get_schema(op, current).since_version > target}
+        lacking = [("", op) for op in newer if _is_new(op, target)]
+        if lacking:
+            made = onnx.inliner.inline_selected_functions(made, lacking, inline_schema_functions=True)
+        made.opset_import.add(domain=ASIDE, version=1)
+        for node in (node for body in bodies(made) for node in body.node if node.op_type in RESTAMPED):
+            node.domain = ASIDE
+    made = onnx.version_converter.convert_version(made, target)
+    for node in (node for body in bodies(made) for node in body.node if node.domain == ASIDE):
+        node.domain = ""
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version, context.opset_imports = KNOWN_IR, opsets(made)
+    for node in (node for body in bodies(made) for node in body.node if not any(subgraphs(node))):
+        onnx.checker.check_node(node, context)
+    for entry in list(made.opset_import):
+        if entry.domain == ASIDE:
+            made.opset_import.remove(entry)
+    return made
+
+
+def _is_new(op: str, opset: int) -> bool:
+    try:
+        onnx.defs.get_schema(op, opset)
+    except onnx.defs.SchemaError:
+        return True
+    return False
+
+
+# ------------------------------------------------------------------ form
+
+
+def _write_defaults(bare: ModelProto) -> None:
+    """Write the default attributes of local functions out at each call, as onnx's inliner forgets them."""
+    known = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in bare.functions}
+    for body in bodies(bare):
+        for node in body.node:
+            given = {entry.name for entry in node.attribute}
+            more = known.get((plain_domain(node.domain), node.op_type, node.overload), ())
+            node.attribute.extend(entry for entry in more if entry.name not in given)
+
+
+def _tidy(model: ModelProto, given: frozenset[str]) -> None:
+    """Sort and name nodes, put constants among the weights, take weights from the inputs and shapes that may be stale.
+
+    `folder` is where external data lie, `given` are the weights that stay inputs.
+    """
+    model.ir_version = min(max(model.ir_version, FIRST_FREE_IR), KNOWN_IR)
+    if "" not in opsets(model):
+        model.opset_import.add(domain="", version=17)
+    names, left = set[str](), MOST_SPREAD
+    for graph in bodies(model):
+        nodes = ordered(graph.node) or list(graph.node)
+        for sparse in list(graph.sparse_initializer):
+            if (whole := _dense(sparse, left)) is not None:
+                graph.initializer.append(whole)
+                graph.sparse_initializer.remove(sparse)
+        ends = {info.name for info in graph.output}
+        kept = []
+        for node in nodes:
+            node.domain = plain_domain(node.domain)
+            node.name = unique_name(node.name or "".join(node.output[:1]) or node.op_type, names)
+            if node.domain == RUNTIME and RUNTIME not in opsets(model):
+                model.opset_import.add(domain=RUNTIME, version=1)
+            content = _constant(node, left) if node.op_type == "Constant" and not node.domain else None
+            if content is not None and node.output[0] not in ends:
+                content.name = node.output[0]
+                graph.initializer.append(content)
+            else:
+                kept.append(NodeProto.FromString(node.SerializeToString()))
+        del graph.node[:]
+        graph.node.extend(kept)
+        weights = {tensor.name for tensor in graph.initializer} - given
+        inputs = [info for info in graph.input if info.name not in weights]
+        infos = [info for info in graph.value_info if info.name not in weights]
+        for side, entries in ((graph.input, inputs), (graph.value_info, infos)):
+            del side[:]
+            side.extend(entries)
+        for info in graph.value_info:  # a stale shape misleads every runtime
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.ClearField("shape")
+
+
+def _constant(node: NodeProto, most: int) -> TensorProto | None:
+    """Return what a Constant node holds; None for text, and for what is sparse and would be more than `most`."""
+    entry = node.attribute[0] if node.attribute else None
+    content = helper.get_attribute_value(entry) if entry is not None else None
+    if isinstance(content, TensorProto):
+        return content
+    if isinstance(content, SparseTensorProto):
+        return _dense(content, most)
+    if entry is None or entry.name not in {"value_float", "value_floats", "value_int", "value_ints"}:
+        return None
+    return numpy_helper.from_array(np.asarray(content, np.float32 if "float" in entry.name else np.int64))
+
+
+def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
+    """Write a sparse tensor out; None for one that is broken, or would be more numbers than `most`."""
+    values, places = numbers(sparse.values), numbers(sparse.indices)
+    if values is None or places is None or math.prod(sparse.dims) > most:
+        return None
+    whole = np.zeros(tuple(sparse.dims), values.dtype)
+    try:
+        whole[tuple(places.T) if places.ndim > 1 else np.unravel_index(places, whole.shape)] = values
+    except (IndexError, ValueError):
+        return None
+    return numpy_helper.from_array(whole, sparse.values.name)
+
+
+# ------------------------------------------------------------------ what is where
+
+
+def scopes(model: ModelProto) -> list[Scope]:
+    """Return the scope of every graph, outer ones first; types that onnx could not infer follow from the inputs'."""
+    versions = opsets(model)
+    return list(_scopes(model.graph, Scope(model.graph, {}, {}, {}), versions))
+
+
+def _scopes(graph: GraphProto, outer: Scope, versions: dict[str, int]) -> Iterator[Scope]:
+    scope = Scope(graph, dict(outer.types), dict(outer.makers), dict(outer.constants))
+    for info in chain(graph.value_info, graph.output, graph.input):
+        scope.types[info.name] = _kind(info)
+        scope.makers.pop(info.name, None)
+        scope.constants.pop(info.name, None)
+    inputs = {info.name for info in graph.input}
+    for tensor in graph.initializer:
+        scope.types[tensor.name] = tensor.data_type
+        if tensor.name not in inputs:
+            scope.constants[tensor.name] = tensor
+    for node in graph.node:
+        scope.makers |= dict.fromkeys(filter(None, node.output), node)
+        _complete(node, scope.types, versions)
+    yield scope
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _scopes(inner, scope, versions)
+
+
+def _kind(info: ValueInfoProto) -> int:
+    which = info.type.WhichOneof("value")
+    return info.type.tensor_type.elem_type if which == "tensor_type" else UNKNOWN if which is None else NO_TENSOR
+
+
+def _complete(node: NodeProto, types: dict[str, int], versions: dict[str, int]) -> None:
+    """Set the types of outputs that inference left open, where the definition says that an input shares them.
+
+    Of ONNX Runtime's own operators, which ONNX does not define, the first output has the type of the first input.
+    """
+    if all(types.get(name, UNKNOWN) for name in node.output if name):
+        return
+    if node.domain == RUNTIME and node.input:
+        types[node.output[0]] = types.get(node.input[0], UNKNOWN)
+        return
+    form = schema(node, versions)
+    if form is None:
+        return
+    bound: dict[str, int] = {}
+    for index, name in enumerate(node.input):
+        if name and types.get(name, UNKNOWN) > 0:
+            bound.setdefault(formal(form.inputs, index), types[name])
+    for index, name in enumerate(node.output):
+        if name and not types.get(name):
+            types[name] = bound.get(formal(form.outputs, index), UNKNOWN)
+
+
+def schema(node: NodeProto, versions: dict[str, int]) -> onnx.defs.OpSchema | None:
+    """Return ONNX's definition of a node's operator; None where it has none."""
+    try:
+        return onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def formal(formals: Any, index: int) -> str:  # noqa: ANN401 - onnx's
+    """Return the type, or the name of the variable for it, of one argument; the last one may repeat."""
+    return str(formals[min(index, len(formals) - 1)].type_str) if formals else ""
