@@ -81,7 +81,7 @@ class Examination:
     @cached_property
     def obstacle(self) -> Text:
         """Why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
-        version = runtimes().releases[-1].version if self.release.is_newer else self.release.version
+        version = self.release.newest if self.release.is_newer else self.release.version
         if self.model.ir_version > self.release.ir:
             message = _("ONNX Runtime {version} loads IR versions up to {most}, and the model's is {found}.")
             return message.format(version=version, most=self.release.ir, found=self.model.ir_version)
@@ -158,7 +158,7 @@ def _stopping(exam: Examination) -> Iterator[Found]:
             "ONNX Runtime {version} is newer than {known}, the newest release known here: "
             "it may run more than this check says.",
             version=exam.release.version,
-            known=runtimes().releases[-1].version,
+            known=exam.release.newest,
         )
         remedy = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
         yield _finding(Severity.WARNING, "newer-runtime", text, (), remedy)
@@ -213,7 +213,7 @@ def _opset(exam: Examination) -> Iterator[Found]:
             if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
         )
 
-    low, high = runtimes().best_opsets  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
+    low, high = runtimes()["best_opsets"]  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
     candidates = (exam.opset, *range(low, high + 1)) if changed else (exam.opset,)
     best = max(candidates, key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
     if best != exam.opset:

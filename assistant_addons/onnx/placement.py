@@ -44,6 +44,7 @@ from assistant_addons.onnx.operators import (
     signature,
     since,
     table,
+    takes,
     unknown_domain,
 )
 from assistant_addons.onnx.prepare import _skeleton as skeleton
@@ -222,14 +223,14 @@ def _add_outputs(node: Node, declared: dict[str, TypeProto], version: int) -> No
         node.outputs[0].tensor = next(map(_held, node.proto.attribute), None)
     if all(value is None or value.type for value in node.outputs):
         return
-    form = signature(node.domain, node.op, version)
+    taken, made = signature(node.domain, node.op, version)
     bound: dict[str, TypeProto] = {}
-    for index, value in enumerate(node.inputs if form.inputs else ()):
+    for index, value in enumerate(node.inputs if taken else ()):
         if value is not None and value.type is not None:
-            bound.setdefault(form.inputs[min(index, len(form.inputs) - 1)][1], value.proto)
-    for index, value in enumerate(node.outputs if form.outputs else ()):
+            bound.setdefault(taken[min(index, len(taken) - 1)][1], value.proto)
+    for index, value in enumerate(node.outputs if made else ()):
         if value is not None and value.type is None:
-            kind = bound.get(form.outputs[min(index, len(form.outputs) - 1)][1], TypeProto())
+            kind = bound.get(made[min(index, len(made) - 1)][1], TypeProto())
             node.outputs[index] = Value(helper.make_tensor_type_proto(kind.tensor_type.elem_type, None))
 
 
@@ -269,12 +270,12 @@ class _Placer:
         """Place one node without regard to its neighbours."""
         domain, opset = node.domain, self.imports.get(node.domain, 1)
         newer = late(domain, node.op, self.release)
-        version = since(domain, node.op, min(opset, newer.since - 1) if newer else opset)
-        strange = {one.name for one in node.proto.attribute} & newer.attributes if newer else None
+        version = since(domain, node.op, min(opset, newer["since"] - 1) if newer else opset)
+        strange = {one.name for one in node.proto.attribute}.intersection(newer["attributes"] if newer else ())
         node.device = "none"
         if (domain, node.op) == ("", "Constant"):
             node.device, node.why = self.provider, _("It becomes a weight when the model is loaded.")
-        elif not any(domain in table(provider).operators for provider in FLAVOURS):
+        elif not any(domain in table(provider)["operators"] for provider in FLAVOURS):
             node.why = unknown_domain(domain)
         elif version is None:
             node.why = _("{op} is not an operator of opset {opset}.", op=node.op, opset=opset)
@@ -356,8 +357,8 @@ def _is_on_directml(node: Node, version: int) -> bool:
     domain, (inputs, outputs) = node.domain, node.types()
     node.kernel, node.why = match("dml", domain, node.op, version, inputs, outputs)
     if node.kernel is None:
-        rows = table("dml").operators.get(domain, {}).get(node.op, ())
-        node.changed = bool(rows) and not any(row.takes(version) for row in rows)
+        rows = table("dml")["operators"].get(domain, {}).get(node.op, ())
+        node.changed = bool(rows) and not any(takes(row, version) for row in rows)
         return False
     strange = next((kind for kind in (*inputs, *outputs) if kind and kind.startswith(NEVER_ON_DML)), None)
     if strange is not None:
@@ -404,7 +405,7 @@ def _is_on_host(node: Node, place: int, on_host: set[Value]) -> bool:
         return False
     if value.tensor is not None:
         return bool(math.prod(value.tensor.dims) <= SMALL_ELEMENTS)
-    return value.source is node.graph or (value in on_host and not (node.kernel and place in node.kernel.cpu_inputs))
+    return value.source is node.graph or (value in on_host and place not in (node.kernel or {}).get("cpu_inputs", ()))
 
 
 def count_copies(nodes: Sequence[Node]) -> int:
@@ -420,17 +421,17 @@ def count_copies(nodes: Sequence[Node]) -> int:
 def _is_copied(node: Node, value: Value, taker: Node) -> bool:
     """Return whether a node takes a value elsewhere than where it lies."""
     lies_on_host = (
-        node.device == "cpu" or node.op in {"Shape", "Size"} or (node.kernel is not None and node.kernel.host)
+        node.device == "cpu" or node.op in {"Shape", "Size"} or (node.kernel is not None and "host" in node.kernel)
     )
     kernel = taker.kernel if taker.device == "dml" else None
-    places = (place for place, one in enumerate(taker.inputs) if one is value)
-    wants_device = kernel is not None and not kernel.host and any(one not in kernel.cpu_inputs for one in places)
+    places = {place for place, one in enumerate(taker.inputs) if one is value}
+    wants_device = kernel is not None and "host" not in kernel and bool(places.difference(kernel.get("cpu_inputs", ())))
     return taker.device != "none" and lies_on_host == wants_device
 
 
 def _refusal(node: Node) -> Text:
     """Return why a node's kernel refuses it although it takes its types; "" where nothing stands against it."""
-    query = node.kernel.query if node.kernel else ""
+    query = node.kernel.get("query") if node.kernel else None
     return next((why for name, refuses, why in CONDITIONS if name == query and refuses(node)), "")
 
 
