@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import IO
 
 import onnx
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as ProtoMessage
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
@@ -53,11 +54,15 @@ OPEN = -1  # what some exporters, such as Paddle's, write for a size that is ope
 
 _AGAIN = _("Download or export it again.")
 _ALL_FILES = _("Download or export the model again, with all its files.")
-_MISTRUST = _("Do not trust it; get it from its source again.")
 _DAMAGED = _("The file is damaged or was put together wrongly: export it again.")
+_MISTRUST = _("Do not trust it; get it from its source again.")
 _NEWER = _("Update the package onnx, or export the model for an older version.")
+_LARGER = _("{file} is larger than any network once its functions are inlined.")
+_NOT_ONNX = _("{file} is not an ONNX model, or only a part of one.")
+_SHORT = _("The weights {name} of {file} are not as long as their shape says.")
 
 Call = tuple[str, str, str]
+Content = Callable[[TensorProto], bytes]
 
 
 def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
@@ -67,35 +72,23 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     can be examined in little memory.
     """
     path = Path(path)
-    model = _parse(path)
-    _refuse_crowds(model, path)
     try:
-        garbled = not all(isinstance(text, str) for text in _texts(model))
-    except UnicodeDecodeError:  # protobuf lets names through that are no text, until they are read
-        garbled = True
-    if garbled:
-        raise _not_onnx(path)
-    if model.ir_version > onnx.IR_VERSION:
-        message = _("{file} uses IR version {version}; versions up to {known} are supported.")
-        raise BadInput(message.format(file=path, version=model.ir_version, known=onnx.IR_VERSION), hint=_NEWER)
-    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
-    if used > known:
-        message = _("{file} uses opset {version}; opsets up to {known} are supported.")
-        raise BadInput(message.format(file=path, version=used, known=known), hint=_NEWER)
-    _refuse_bombs(model, path)
-    _refuse_shapes(model, path)
-    _refuse_broken(model, path)
-    try:
+        model = _parse(path)
+        _refuse_crowds(model)
+        _refuse_garbled(model)
+        _refuse_newer(model)
+        _refuse_bombs(model)
+        _refuse_shapes(model)
+        _refuse_broken(model)
         for tensor in tensors(model):
             _complete(tensor, path, weights=weights)
+    except BadInput as error:  # none of them knows the file's name
+        message = error.message if isinstance(error.message, str) else error.message.format(file=path)
+        raise BadInput(message, hint=error.hint) from error
+    except (DecodeError, UnicodeDecodeError) as error:  # some versions of protobuf raise for a name that is no text
+        raise BadInput(_NOT_ONNX.format(file=path), hint=_AGAIN) from error
     except OSError as error:
         raise unreadable_error(path, error) from error
-    for one in stored(model):
-        try:
-            if isinstance(one, SparseTensorProto) and not uses_external_data(one.values):
-                onnx.checker.check_sparse_tensor(one)
-        except onnx.checker.ValidationError as error:
-            raise _damaged(one.values, path) from error
     return model
 
 
@@ -113,56 +106,60 @@ def invalid_model_error(path: str | Path) -> BadInput | None:
 
 def _parse(path: Path) -> ModelProto:
     """Read a model's own file, which may be a link, as caches of models are full of them."""
-    data = None
-    try:
-        with open_regular(path, follow=True) as file:
-            if os.fstat(file.fileno()).st_size <= LIMIT:
-                data = file.read(LIMIT)
-    except OSError as error:
-        raise unreadable_error(path, error) from error
-    if data is None:
-        raise BadInput(
-            _("{file} is over 2 GB, which no ONNX file can be.", file=path), hint=_("Export it with external data.")
-        )
+    with open_regular(path, follow=True) as file:
+        if os.fstat(file.fileno()).st_size > LIMIT:
+            message = _("{file} is over 2 GB, which no ONNX file can be.")
+            raise BadInput(message, hint=_("Export it with external data."))
+        data = file.read(LIMIT)
     if data.startswith(b"version https://git-lfs"):
-        raise BadInput(
-            _("{file} is only a Git LFS pointer, not the model itself.", file=path),
-            hint=_("Fetch it with `git lfs pull`."),
-        )
+        message = _("{file} is only a Git LFS pointer, not the model itself.")
+        raise BadInput(message, hint=_("Fetch it with `git lfs pull`."))
     model = ModelProto()
-    try:
-        model.ParseFromString(data)
-    except DecodeError as error:
-        raise _not_onnx(path) from error
+    model.ParseFromString(data)
     versioned = model.opset_import or 0 < model.ir_version < FIRST_IMPORTING_IR
     if not (model.ir_version and versioned and model.graph.output):
-        raise _not_onnx(path)
+        raise BadInput(_NOT_ONNX, hint=_AGAIN)
     return model
 
 
-def _texts(message: Message) -> Iterator[object]:
+def _texts(message: ProtoMessage) -> Iterator[object]:
     """Yield every text in a message; of a tensor its names only, as reading its other fields copies the weights."""
     if isinstance(message, TensorProto):
         yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
         return
     for field, content in message.ListFields():
         if field.type in {field.TYPE_STRING, field.TYPE_MESSAGE}:
-            parts = (content,) if isinstance(content, str | bytes | Message) else content
-            for part in parts:
-                yield from _texts(part) if isinstance(part, Message) else (part,)
+            for part in (content,) if isinstance(content, str | bytes | ProtoMessage) else content:
+                yield from _texts(part) if isinstance(part, ProtoMessage) else (part,)
 
 
-def _refuse_crowds(model: ModelProto, path: Path) -> None:
+def _refuse_crowds(model: ModelProto) -> None:
     """Refuse a model of more parts than any network has."""
-    count = len(model.functions)
+    count, sides = len(model.functions), ("value_info", "input", "output", "initializer", "sparse_initializer")
     for body in bodies(model):
-        count += sum(len(getattr(body, side, ())) for side in ("node", "value_info", "input", "output", "initializer"))
-        count += len(getattr(body, "sparse_initializer", ()))
+        count += len(body.node) + sum(len(getattr(body, side, ())) for side in sides)
         if count > MOST_PARTS:
-            raise _too_large(path)
+            raise BadInput(_LARGER, hint=_MISTRUST)
 
 
-def _refuse_bombs(model: ModelProto, path: Path) -> None:
+def _refuse_garbled(model: ModelProto) -> None:
+    """Refuse names that are no text, which protobuf lets through."""
+    if not all(isinstance(text, str) for text in _texts(model)):
+        raise BadInput(_NOT_ONNX, hint=_AGAIN)
+
+
+def _refuse_newer(model: ModelProto) -> None:
+    """Refuse a model that is newer than the installed onnx."""
+    if model.ir_version > onnx.IR_VERSION:
+        message = _("{file} uses IR version {version}; versions up to {known} are supported.")
+        raise BadInput(message.format(version=model.ir_version, known=onnx.IR_VERSION), hint=_NEWER)
+    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
+    if used > known:
+        message = _("{file} uses opset {version}; opsets up to {known} are supported.")
+        raise BadInput(message.format(version=used, known=known), hint=_NEWER)
+
+
+def _refuse_bombs(model: ModelProto) -> None:
     """Refuse functions that call one another in a cycle, and those that grow beyond bounds where they are called."""
     functions = {(plain_domain(one.domain), one.name, one.overload): one for one in model.functions}
 
@@ -176,19 +173,17 @@ def _refuse_bombs(model: ModelProto, path: Path) -> None:
     try:
         order = list(TopologicalSorter(callees).static_order())
     except CycleError as error:
-        raise BadInput(_("Functions in {file} call one another in a cycle.", file=path), hint=_DAMAGED) from error
-    nodes, size, depth = dict[Call, int](), dict[Call, int](), dict[Call, int]()
+        raise BadInput(_("Functions in {file} call one another in a cycle."), hint=_DAMAGED) from error
+    share, depth = dict[Call, float](), dict[Call, int]()  # of what a model may hold once they are inlined
     for key in order:
-        nodes[key] = sum(len(body.node) for body in nested(functions[key])) + sum(nodes[one] for one in callees[key])
-        size[key] = functions[key].ByteSize() + sum(size[one] for one in callees[key])
+        nodes, size = sum(len(body.node) for body in nested(functions[key])), functions[key].ByteSize()
+        share[key] = nodes / MOST_PARTS + size / LIMIT + sum(share[one] for one in callees[key])
         depth[key] = 1 + max((depth[one] for one in callees[key]), default=0)
-    called = calls(model.graph)
-    sums = sum(nodes[one] for one in called), sum(size[one] for one in called), max(depth.values(), default=0)
-    if any(found > most for found, most in zip(sums, (MOST_PARTS, LIMIT, MOST_DEPTH), strict=True)):
-        raise _too_large(path)
+    if sum(share[one] for one in calls(model.graph)) > 1 or max(depth.values(), default=0) > MOST_DEPTH:
+        raise BadInput(_LARGER, hint=_MISTRUST)
 
 
-def _refuse_shapes(model: ModelProto, path: Path) -> None:
+def _refuse_shapes(model: ModelProto) -> None:
     """Refuse weights and values of shapes that nothing can have."""
     shapes: list[tuple[str, Sequence[int]]] = [(tensor.name, tensor.dims) for tensor in tensors(model)]
     shapes += [(one.values.name, one.dims) for one in stored(model) if isinstance(one, SparseTensorProto)]
@@ -202,45 +197,45 @@ def _refuse_shapes(model: ModelProto, path: Path) -> None:
                 shapes.append((info.name, [size for size in named if size != OPEN]))
     for name, sizes in shapes:
         if len(sizes) > MOST_AXES or min(sizes, default=0) < 0 or math.prod(size or 1 for size in sizes) > MOST_NUMBERS:
-            raise BadInput(_("{file} gives {name} an impossible shape.", file=path, name=name), hint=_MISTRUST)
+            raise BadInput(_("{file} gives {name} an impossible shape.", name=name), hint=_MISTRUST)
 
 
-def _refuse_broken(model: ModelProto, path: Path) -> None:
-    """Refuse cycles, names made twice, and names that nothing makes."""
+def _refuse_broken(model: ModelProto) -> None:
+    """Refuse cycles, names made twice, names that nothing makes, and sparse weights outside their shape."""
     for body in bodies(model):
         makes = Counter(name for node in body.node for name in node.output if name)
-        twice = next((name for name, count in makes.items() if count > 1), None)
-        if twice is not None:
-            raise BadInput(_("{file} makes the value {name} twice.", file=path, name=twice), hint=_DAMAGED)
+        for name in (name for name, count in makes.items() if count > 1):
+            raise BadInput(_("{file} makes the value {name} twice.", name=name), hint=_DAMAGED)
         if ordered(body.node) is None:
-            raise BadInput(_("The nodes of {file} form a cycle.", file=path), hint=_DAMAGED)
-    for whole in (model.graph, *model.functions):
-        if lacking := undefined(whole):
-            message = _("{file} uses the value {name}, which nothing in it makes.")
-            raise BadInput(message.format(file=path, name=min(lacking)), hint=_DAMAGED)
+            raise BadInput(_("The nodes of {file} form a cycle."), hint=_DAMAGED)
+    for name in (name for whole in (model.graph, *model.functions) for name in sorted(undefined(whole))):
+        raise BadInput(_("{file} uses the value {name}, which nothing in it makes.", name=name), hint=_DAMAGED)
+    for one in stored(model):
+        if isinstance(one, SparseTensorProto) and not uses_external_data(one.values):
+            try:
+                onnx.checker.check_sparse_tensor(one)
+            except onnx.checker.ValidationError as error:
+                raise BadInput(_SHORT.format(name=one.values.name), hint=_ALL_FILES) from error
 
 
 def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
-    kind = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
-    if kind == "UNDEFINED":
-        message = _("The weights {name} of {file} have an unknown number type.", name=tensor.name, file=path)
-        raise BadInput(message, hint=_ALL_FILES)
-    size = None
-    if kind not in UNSIZED:
-        bits = PACKED_BITS.get(kind) or 8 * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
-        size = -(-math.prod(tensor.dims) * bits // 8)
+    short = BadInput(_SHORT.format(name=tensor.name), hint=_ALL_FILES)
+    if TYPE_NAMES.get(tensor.data_type, "UNDEFINED") == "UNDEFINED":
+        raise BadInput(
+            _("The weights {name} of {file} have an unknown number type.", name=tensor.name), hint=_ALL_FILES
+        )
     if not uses_external_data(tensor):
-        if not _holds(tensor, kind, size):
-            raise _damaged(tensor, path)
+        if not _is_filled(tensor):
+            raise short
         return
-    entries = _entries(tensor)
+    entries, size = _entries(tensor), _size(tensor)
     file = _inside(entries.get("location", ""), path)
     offset, length = entries.get("offset", "0"), entries.get("length", str(size or 0))
     # Python refuses to read a number of thousands of digits.
     counts = all(text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS for text in (offset, length))
     if not counts or int(offset) + int(length) > file.stat().st_size or size not in {None, int(length)}:
-        raise _damaged(tensor, path)
+        raise short
     if weights or int(length) <= KEPT_BYTES:
         with open_regular(file, follow=True) as data:
             data.seek(int(offset))
@@ -249,15 +244,23 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
         del tensor.external_data[:]
 
 
-def _holds(tensor: TensorProto, kind: str, size: int | None) -> bool:
-    """Return whether a tensor holds as much as its shape asks for: `size` bytes, or as many entries of a list."""
+def _size(tensor: TensorProto) -> int | None:
+    """Return the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
+    kind = TYPE_NAMES[tensor.data_type]
+    if kind in UNSIZED:
+        return None
+    bits = PACKED_BITS.get(kind) or 8 * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    return int(-(-math.prod(tensor.dims) * bits // 8))
+
+
+def _is_filled(tensor: TensorProto) -> bool:
+    """Return whether a tensor holds as much as its shape asks for: so many bytes, or as many entries of a list."""
+    kind, size = TYPE_NAMES[tensor.data_type], _size(tensor)
     if size is not None and tensor.HasField("raw_data"):
         return len(tensor.raw_data) == size
-    if size is None and kind != "STRING":
-        return True
-    entries = math.prod(tensor.dims) * (2 if kind.startswith("COMPLEX") else 1)
+    entries = size if kind in PACKED_BITS else math.prod(tensor.dims) * (2 if kind.startswith("COMPLEX") else 1)
     field = onnx.helper.tensor_dtype_to_field(tensor.data_type)
-    return len(getattr(tensor, field)) == (size if kind in PACKED_BITS else entries)
+    return (size is None and kind != "STRING") or len(getattr(tensor, field)) == entries
 
 
 def _entries(tensor: TensorProto) -> dict[str, str]:
@@ -271,15 +274,12 @@ def _inside(location: str, path: Path) -> Path:
     except (ValueError, OSError, RuntimeError):  # what no file can be called, or a circle of links
         file = Path()
     # Caches hold the model and its weights as links into one folder: that folder is the model's as well.
-    folders = (path.parent.resolve(), path.resolve().parent)
-    if not location or not any(file.is_relative_to(folder) for folder in folders):
-        message = _("{file} wants its weights from {location}, outside its own folder.")
-        raise BadInput(message.format(file=path, location=repr(location)), hint=_MISTRUST)
+    if not location or not any(file.is_relative_to(one) for one in (path.parent.resolve(), path.resolve().parent)):
+        message = _("{file} wants its weights from {location}, outside its own folder.", location=repr(location))
+        raise BadInput(message, hint=_MISTRUST)
     if not file.is_file():
-        raise BadInput(
-            _("The weights of {file} are missing: {location}.", file=path, location=location),
-            hint=_("Put that file into the model's folder."),
-        )
+        message = _("The weights of {file} are missing: {location}.", location=location)
+        raise BadInput(message, hint=_("Put that file into the model's folder."))
     return file
 
 
@@ -299,27 +299,39 @@ def save_model(
     source: str | Path | None = None,
     external: bool = False,
     folder: Path | None = None,
+    content: Content | None = None,
 ) -> Path:
     """Write a model whole or not at all and return its path; the model in memory stays as it is.
 
     Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
-    are left there under the same names. Raises `BadInput` when a file to be written is the `source` or holds its
-    weights, and `WorkFailed` when it cannot be written.
+    are left there under the same names. `content` gives the bytes of tensors that lack them, one after another, and
+    such a model need not be the same afterwards. Raises `BadInput` when a file to be written is the `source` or holds
+    its weights, and `WorkFailed` when it cannot be written.
     """
     path = Path(path)
-    weights = sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
-    data = path.with_name(f"{path.name}.data") if external or weights > LIMIT - MARGIN else None
+    sizes = (max(tensor.ByteSize(), _size(tensor) or 0) for tensor in tensors(model))
+    data = path.with_name(f"{path.name}.data") if external or sum(sizes) > LIMIT - MARGIN else None
     if source is not None:
         _refuse_source([path, *[data] * bool(data)], Path(source))
     place = folder or path.parent
     try:
         if data is None:
+            for tensor in tensors(model):
+                _fill(tensor, content)
             write_atomically(place / path.name, model.SerializeToString())
         else:
-            _write_apart(model, place / path.name, place / data.name)
+            _write_apart(model, place / path.name, place / data.name, content)
     except OSError as error:
         raise unwritable_error(path, error) from error
     return path
+
+
+def _fill(tensor: TensorProto, content: Content | None) -> bool:
+    """Give a tensor that lacks its bytes those of `content`, if any; return whether it did."""
+    if content is None or _is_filled(tensor):
+        return False
+    tensor.raw_data = content(tensor)
+    return True
 
 
 def _refuse_source(written: Sequence[Path | None], source: Path) -> None:
@@ -333,7 +345,7 @@ def _refuse_source(written: Sequence[Path | None], source: Path) -> None:
             )
 
 
-def _write_apart(model: ModelProto, path: Path, data: Path) -> None:
+def _write_apart(model: ModelProto, path: Path, data: Path, content: Content | None) -> None:
     """Write model and weights under other names and rename both at the end; an older model goes before its weights.
 
     Until the weights are put back, the model in memory holds none of those that were moved.
@@ -343,11 +355,13 @@ def _write_apart(model: ModelProto, path: Path, data: Path) -> None:
     def write_weights(file: IO[bytes]) -> None:
         """Write the large weights, each from a page of its own on."""
         for tensor in tensors(model):
-            if len(tensor.raw_data) >= INLINE_BYTES:
-                moved.append((tensor, tensor.raw_data))
+            was_filled = not _fill(tensor, content)
+            if len(raw := tensor.raw_data) >= INLINE_BYTES:
+                if was_filled:
+                    moved.append((tensor, raw))
                 file.write(bytes(-file.tell() % ALIGNMENT))
-                set_external_data(tensor, data.name, file.tell(), len(tensor.raw_data))
-                file.write(moved[-1][1])
+                set_external_data(tensor, data.name, file.tell(), len(raw))
+                file.write(raw)
                 tensor.ClearField("raw_data")
 
     try:
@@ -358,23 +372,10 @@ def _write_apart(model: ModelProto, path: Path, data: Path) -> None:
             discard(weights)
             raise
     finally:
-        for tensor, content in moved:
-            tensor.raw_data = content
+        for tensor, raw in moved:
+            tensor.raw_data = raw
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
     discard(path)
     put_in_place(weights, data)
     put_in_place(part, path)
-
-
-def _too_large(path: Path) -> BadInput:
-    return BadInput(_("{file} is larger than any network once its functions are inlined.", file=path), hint=_MISTRUST)
-
-
-def _not_onnx(path: Path) -> BadInput:
-    return BadInput(_("{file} is not an ONNX model, or only a part of one.", file=path), hint=_AGAIN)
-
-
-def _damaged(tensor: TensorProto, path: Path) -> BadInput:
-    message = _("The weights {name} of {file} are not as long as their shape says.", name=tensor.name, file=path)
-    return BadInput(message, hint=_ALL_FILES)
