@@ -50,17 +50,13 @@ def try_model(
     models = [load_model(file, weights=False) for file in (reference, model)]
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as name:
         folder = Path(name)
-        given = folder / "inputs.npz"
         if inputs:
-            np.savez(given, **read_samples(inputs))
-        run = partial(_run, limit=limit, python=python, inputs=str(given))
-        outputs = [folder / f"{name}.npz" for name in ("reference", "model", "rounded")]
-        before = run("run", reference, outputs[0], provider="cpu", repeats=REPEATS)
-        after, rounded = Run(error=before.error), Run()
-        if not before.error:
-            after = run("run", model, outputs[1], provider=provider, repeats=REPEATS)
-            rounded = run("run_rounded", model, outputs[2])
-        agreement, strict = (_compare(outputs[0], other) for other in outputs[1:])
+            np.savez(folder / "inputs.npz", **read_samples(inputs))
+        run = partial(_run, folder, limit=limit, python=python)
+        before = run("reference", reference, "cpu")
+        after = Run(error=before.error) if before.error else run("model", model, provider)
+        rounded = Run() if before.error else run("rounded", model, "rounded")
+        agreement, strict = (_compare(folder, name) for name in ("model", "rounded"))
     foreign = _foreign(models) if before.error or after.error else None
     return Attempt(
         model=str(model),
@@ -86,12 +82,13 @@ def source_of(model: Path) -> Path | None:
     return Path(source) if isinstance(source, str) and Path(source).is_file() else None
 
 
-def _run(function: str, model: Path, outputs: Path, *, limit: float, python: str, **arguments: object) -> Run:
-    """Run a model in a child by a function of `runs`; what it computes is written to `outputs`."""
-    arguments = {"model": str(model.resolve()), "outputs": str(outputs), **arguments}
+def _run(folder: Path, name: str, model: Path, provider: str, *, limit: float, python: str) -> Run:
+    """Run a model in a child; what it computes is kept under a name in the folder, where its inputs are, too."""
+    files = {"inputs": str(folder / "inputs.npz"), "outputs": str(folder / f"{name}.npz")}
+    arguments = {"model": str(model.resolve()), "provider": provider, "repeats": REPEATS, **files}
     bounds = limits(limit)
     try:
-        return call(f"assistant_addons.onnx.runs:{function}", arguments, Run, bounds, python=python)
+        return call("assistant_addons.onnx.runs:run", arguments, Run, bounds, python=python)
     except Ended as end:
         if end.reached == "time":
             return Run(error=_("It took longer than {limit:g} s.", limit=limit))
@@ -100,8 +97,9 @@ def _run(function: str, model: Path, outputs: Path, *, limit: float, python: str
         return Run(error=_("The process died with code {code}.", code=end.code))
 
 
-def _compare(expected: Path, found: Path) -> tuple[Agreement, ...]:
-    """Compare the outputs of two runs one by one, in order; empty where one of them has none."""
+def _compare(folder: Path, name: str) -> tuple[Agreement, ...]:
+    """Compare a run's outputs with the reference's one by one, in order; empty where one of them has none."""
+    expected, found = folder / "reference.npz", folder / f"{name}.npz"
     if not (expected.exists() and found.exists()):
         return ()
     with np.load(expected, allow_pickle=False) as one, np.load(found, allow_pickle=False) as other:
