@@ -10,6 +10,7 @@ from assistant.api.records import Finding
 
 Provider = Literal["dml", "cpu"]
 TITLES: dict[Provider, Text] = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}
+SHAPES = "shapes"  # the key of the reason for nodes that run on the CPU by choice, and cost nothing there
 CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0  # how long each may take unless the user says
 
 

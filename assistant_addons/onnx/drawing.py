@@ -10,7 +10,7 @@ from rich.text import Text as Line
 from assistant.api import Message, Text, _, render, say
 from assistant.api.drawing import console, draw_findings, draw_rows
 from assistant.api.records import format_duration
-from assistant_addons.onnx.answers import Agreement, Attempt, Checked, Conversion, Run
+from assistant_addons.onnx.answers import SHAPES, Agreement, Attempt, Checked, Conversion, Run
 
 MOST_NAMED = 4  # operations in one row of changes
 BAR = 40  # characters
@@ -30,8 +30,12 @@ Rows = list[tuple[Text, ...]]
 
 
 def shares(answer: Checked) -> list[tuple[Text, int, str]]:
-    """Return each place where nodes that compute run, with how many do and its colour; the device asked for first."""
-    counts = Counter(node.device for node in answer.nodes if node.op != "Constant")
+    """Return each place where nodes that compute run, with how many do and its colour; the device asked for first.
+
+    Those that only compute shapes, on the CPU by choice, do not count.
+    """
+    reasons = ((node, getattr(node.why, "key", "")) for node in answer.nodes if node.op != "Constant")
+    counts = Counter(node.device for node, key in reasons if key != SHAPES)
     order = (answer.provider, *(place for place in PLACES if place != answer.provider))
     colours = {**COLOURS, answer.provider: "green"}
     return [(PLACES[place], counts[place], colours[place]) for place in order if counts[place]]

@@ -31,7 +31,7 @@ from onnx import (
 )
 
 from assistant.api import Message, Text, _, sentences
-from assistant_addons.onnx.answers import Provider
+from assistant_addons.onnx.answers import SHAPES, Provider
 from assistant_addons.onnx.graph import bodies, defaults, opsets, ordered, plain_domain, subgraphs
 from assistant_addons.onnx.operators import (
     FLAVOURS,
@@ -393,7 +393,7 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
         node = nodes[heapq.heappop(waiting)]
         if node.device == "dml" and all(_is_on_host(node, place, on_host) for place in range(len(node.inputs))):
             node.device, node.preferred = "cpu", True
-            node.why = _("It only computes shapes, which is faster on the CPU.")
+            node.why = _("It only computes shapes, which is faster on the CPU.", SHAPES)
         if node.device == "cpu":
             follow(node)
 

@@ -23,6 +23,7 @@ from assistant.model.finding import Severity
 from assistant_addons.onnx import check_model, operators
 from assistant_addons.onnx.answers import Checked
 from assistant_addons.onnx.check import examine
+from assistant_addons.onnx.drawing import share_bar
 from assistant_addons.onnx.operators import match, runtimes, since, table
 from assistant_addons.onnx.placement import CONDITIONS
 
@@ -205,6 +206,7 @@ def test_what_only_computes_shapes_is_no_fallback(written: Written):
     assert examine(model).copies == 0
     assert "no-kernel" not in keys(answer)
     assert str(answer.verdict).startswith("DirectML takes every node")
+    assert share_bar(answer).endswith("█ DirectML 2 (100%)")
 
 
 def test_functions_without_a_kernel_run_in_pieces(written: Written):
