@@ -140,11 +140,10 @@ def _placement(session: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401
 
 def _peak_bytes() -> int:
     """Return the most memory that this process held."""
-    import psutil  # noqa: PLC0415 - only here
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        import psutil  # noqa: PLC0415 - only there
 
-    on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
-    if on_windows is not None:
-        return int(on_windows)
-    import resource  # noqa: PLC0415 - not on Windows
-
+        return int(psutil.Process().memory_info()._asdict()["peak_wset"])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

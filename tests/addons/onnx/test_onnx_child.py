@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -67,6 +68,13 @@ def test_what_lies_in_the_working_folder_is_not_imported(ask, tmp_path: Path, mo
         (tmp_path / f"{name}.py").write_text("raise SystemExit(9)")
     monkeypatch.chdir(tmp_path)
     assert ask("text = os.getcwd()") == str(tmp_path)
+
+
+def test_a_model_runs_in_any_python() -> None:
+    """What runs it needs nothing of the assistant, whose libraries another version of Python could not load."""
+    code = "from assistant_addons.onnx import confined, inputs, proof, runs; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"assistant.api", "msgspec", "rich"} & set(done.stdout.split())
 
 
 @POSIX
