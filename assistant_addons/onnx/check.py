@@ -19,7 +19,6 @@ from assistant_addons.onnx.graph import given_inputs, opsets, subgraphs, tensors
 from assistant_addons.onnx.load import load_model
 from assistant_addons.onnx.operators import (
     Release,
-    domain_remedy,
     is_foreign,
     match,
     runtime,
@@ -150,8 +149,8 @@ def _stopping(exam: Examination) -> Iterator[Found]:
         yield _finding(severity, "not-implemented", text, nowhere, remedy)
     for domain, nodes in foreign.items():
         text = _("{nodes} can run nowhere, so the model does not load as it is: {why}")
-        advice, commands = domain_remedy(domain)
-        text = text.format(nodes=_count(len(nodes)), why=unknown_domain(domain))
+        why, advice, commands = unknown_domain(domain)
+        text = text.format(nodes=_count(len(nodes)), why=why)
         yield _finding(severity, "unknown-domain", text, nodes, Remedy(text=advice, commands=commands))
     if exam.release.is_newer and (exam.obstacle or nowhere or foreign):
         text = _(

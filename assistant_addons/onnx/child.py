@@ -235,27 +235,20 @@ class _Watch:
 
 @contextmanager
 def kept_aside(output: Path) -> Iterator[Path]:
-    """Provide a folder, and move what lies in it beside the output at the end; after an exception nothing is.
+    """Provide a folder on the disk of the output, and move what lies in it beside the output at the end.
 
-    The folder is on the disk of the output; where none can be made there, another will do. Weights are moved before
-    their model, of which an older one goes first. Raises `WorkFailed` for what cannot be put in place.
+    After an exception nothing is. Weights are moved before their model, of which an older one goes first. Raises
+    `WorkFailed` where nothing can be written.
     """
     try:
-        place = TemporaryDirectory(
-            prefix=f".{output.name}.", suffix=".part", dir=output.parent, ignore_cleanup_errors=True
-        )
-    except OSError:
-        place = TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True)
-    with place as name:
-        yield Path(name)
-        try:
-            data = f"{output.name}.data"
-            parts = sorted(Path(name).iterdir(), key=lambda one: (one.name != data, one.name != output.name, one.name))
+        with TemporaryDirectory(f".{output.name}.part", dir=output.parent, ignore_cleanup_errors=True) as name:
+            yield Path(name)
+            parts = sorted(Path(name).iterdir(), key=lambda part: (part.suffix != ".data", part.name))
             for part in parts:
                 fsync_path(part)
-            if any(part.name == data for part in parts):
+            if parts and parts[0].suffix == ".data":
                 discard(output)
             for part in parts:
                 put_in_place(part, output.with_name(part.name))
-        except OSError as error:
-            raise unwritable_error(output, error) from error
+    except OSError as error:
+        raise unwritable_error(output, error) from error

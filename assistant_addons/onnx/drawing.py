@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from glob import escape
+from pathlib import Path
 
 from rich.text import Text as Line
 
@@ -68,6 +70,15 @@ def rows_of_changes(done: Conversion) -> Rows:
         names = Message("{names} …" if len(same) > MOST_NAMED else "{names}").format(names=tuple(same[:MOST_NAMED]))
         rows.append((KINDS["kept"], names, why))
     return rows
+
+
+def size_line(done: Conversion) -> Message:
+    """Return how large the model was and is, each with its weights in files beside it that begin with its name."""
+    before, after = (
+        sum(one.stat().st_size for one in file.parent.glob(f"{escape(file.name)}*") if ".log." not in one.name) / 1e6
+        for file in (Path(done.source), Path(done.output))
+    )
+    return _("Size: {before} MB before, {after} MB after.", before=f"{before:.3g}", after=f"{after:.3g}")
 
 
 def rows_of_runs(answer: Attempt) -> Rows:
@@ -142,6 +153,7 @@ def draw_conversion(done: Conversion) -> None:
     text = say("Written: {file}, opset {opset}, in {seconds}.")
     text = text.format(file=done.output, opset=done.opset, seconds=format_duration(done.seconds))
     console.print(Line(text, style="bold"))
+    console.print(Line(render(size_line(done))))
 
 
 def draw_attempt(answer: Attempt) -> None:

@@ -12,7 +12,7 @@ import onnx
 from onnx.defs import OpSchema
 from packaging.version import Version
 
-from assistant.api import Text, _
+from assistant.api import Message, Text, _
 from assistant_addons.onnx.answers import TITLES, Provider
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
@@ -172,20 +172,14 @@ def is_foreign(domain: str) -> bool:
     return domain not in (*runtimes()["domains"], "ai.onnx")
 
 
-def unknown_domain(domain: str) -> Text:
-    """Return why no operator of a domain runs, with the package that brings it where one is known."""
+def unknown_domain(domain: str) -> tuple[Message, Message, tuple[str, ...]]:
+    """Return why no operator of a foreign domain runs, what to do about it, and the commands for that."""
     package = runtimes()["libraries"].get(domain)
     if package is None:
-        return _("ONNX Runtime does not know the domain {domain}.", domain=domain)
-    return _("ONNX Runtime does not know the domain {domain}, which {library} brings.", domain=domain, library=package)
-
-
-def domain_remedy(domain: str) -> tuple[Text, tuple[str, ...]]:
-    """Return what to do about a domain that ONNX Runtime does not know, and the commands for it."""
-    package = runtimes()["libraries"].get(domain)
-    if package is None:
-        return _("They need the library that defines them; export the model without them."), ()
-    message = _(
+        advice = _("They need the library that defines them; export the model without them.")
+        return _("ONNX Runtime does not know the domain {domain}.", domain=domain), advice, ()
+    why = _("ONNX Runtime does not know the domain {domain}, which {library} brings.", domain=domain, library=package)
+    advice = _(
         "Install {library}, and register its operators with each session: SessionOptions.register_custom_ops_library."
     )
-    return message.format(library=package), (f"python -m pip install {package}",)
+    return why, advice.format(library=package), (f"python -m pip install {package}",)

@@ -35,15 +35,12 @@ from assistant_addons.onnx.drawing import (
     rows_of_changes,
     rows_of_runs,
     shares,
+    size_line,
 )
 from assistant_addons.onnx.task import Examined
 
 NAME = "onnx"
-COLOURS = {
-    "green": "#2e7d32",
-    "yellow": "#f9a825",
-    "red": "#c62828",
-}  # apart from one another for the colour-blind, too
+COLOURS = {"green": "#1565c0", "yellow": "#f9a825", "red": "#b71c1c"}  # blue for good, which all tell from red
 DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent through the browser
 
 
@@ -160,7 +157,7 @@ def _converted(answer: Conversion) -> Markup:
     whole = path.stat().st_size <= DOWNLOAD_BYTES and not path.with_name(f"{path.name}.data").exists()
     link = html.download(path.name, path.read_bytes()) if whole else str(path)
     table = html.table(rows_of_changes(answer), HEADINGS_OF_CHANGES)
-    return html.section(say("Conversion"), table + tag("p", link))
+    return html.section(say("Conversion"), table + html.paragraph(size_line(answer)) + tag("p", link))
 
 
 def _tried(answer: Attempt) -> Markup:

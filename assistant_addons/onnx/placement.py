@@ -276,7 +276,7 @@ class _Placer:
         if (domain, node.op) == ("", "Constant"):
             node.device, node.why = self.provider, _("It becomes a weight when the model is loaded.")
         elif not any(domain in table(provider)["operators"] for provider in FLAVOURS):
-            node.why = unknown_domain(domain)
+            node.why = unknown_domain(domain)[0]
         elif version is None:
             node.why = _("{op} is not an operator of opset {opset}.", op=node.op, opset=opset)
         elif strange:

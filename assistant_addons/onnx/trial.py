@@ -22,7 +22,7 @@ from assistant_addons.onnx.child import Ended, call, limits
 from assistant_addons.onnx.conversion import read_samples
 from assistant_addons.onnx.graph import bodies
 from assistant_addons.onnx.load import load_model
-from assistant_addons.onnx.operators import domain_remedy, is_foreign, unknown_domain
+from assistant_addons.onnx.operators import is_foreign, unknown_domain
 from assistant_addons.onnx.proof import distance
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
@@ -143,7 +143,7 @@ def _foreign(models: Sequence[ModelProto]) -> Message | None:
         local = {(function.domain, function.name) for function in model.functions}
         for node in (node for body in bodies(model) for node in body.node):
             if is_foreign(node.domain) and (node.domain, node.op_type) not in local:
-                why, (advice, _commands) = unknown_domain(node.domain), domain_remedy(node.domain)
+                why, advice, _commands = unknown_domain(node.domain)
                 return sentences((_("The model does not load as it is."), why, advice))
     return None
 

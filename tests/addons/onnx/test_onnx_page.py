@@ -80,7 +80,7 @@ def test_an_uploaded_model_is_checked_converted_and_tried(wizard: SetupWizard) -
     page.go.click()
     state = finished(wizard)
     bar, link = 'aria-label="DirectML: 5"', 'download="net.dml.onnx"'
-    for words in ("Check for DirectML", bar, "stays FP32", "It runs and agrees", link):
+    for words in ("Check for DirectML", bar, "stays FP32", "MB before,", "It runs and agrees", link):
         assert words in page.result.value
     assert state.status(Step.DIAGNOSE).phase is Phase.READY  # nothing was diagnosed
 
