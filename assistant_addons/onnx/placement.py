@@ -22,7 +22,6 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
-    SparseTensorProto,
     TensorProto,
     TypeProto,
     ValueInfoProto,
@@ -52,6 +51,10 @@ from assistant_addons.onnx.prepare import _write_defaults as write_defaults
 from assistant_addons.onnx.prepare import attribute, numbers
 
 TENSORS = {number: f"tensor({name.lower()})" for name, number in TensorProto.DataType.items()}
+NUMBERS = {
+    **dict.fromkeys((AttributeProto.FLOAT, AttributeProto.FLOATS), np.float32),
+    **dict.fromkeys((AttributeProto.INT, AttributeProto.INTS), np.int64),
+}
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
 # from onnxruntime/core/framework/fallback_cpu_capability.cc.
 SMALL_ELEMENTS = 100
@@ -236,12 +239,12 @@ def _add_outputs(node: Node, declared: dict[str, TypeProto], version: int) -> No
 
 def _held(entry: AttributeProto) -> TensorProto | None:
     """Return the tensor in the attribute of a Constant node, of a sparse one its shape alone; None for text."""
-    content = helper.get_attribute_value(entry)
-    if isinstance(content, SparseTensorProto):
-        return TensorProto(dims=content.dims, data_type=content.values.data_type)
-    if isinstance(content, TensorProto) or "string" in entry.name:
-        return content if isinstance(content, TensorProto) else None
-    return numpy_helper.from_array(np.asarray(content, np.float32 if "float" in entry.name else np.int64))
+    if entry.type == AttributeProto.TENSOR:
+        return entry.t
+    if entry.type == AttributeProto.SPARSE_TENSOR:
+        return TensorProto(dims=entry.sparse_tensor.dims, data_type=entry.sparse_tensor.values.data_type)
+    kind = NUMBERS.get(entry.type)
+    return None if kind is None else numpy_helper.from_array(np.asarray(helper.get_attribute_value(entry), kind))
 
 
 def type_name(kind: TypeProto) -> str:
@@ -339,15 +342,15 @@ class _Placer:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*one) for one in self.imports.items()])
         try:
             model = onnx.inliner.inline_selected_functions(model, [(domain, op)], inline_schema_functions=True)
-        except RuntimeError:  # onnx could not build the body for these types
+        except (RuntimeError, ValueError):  # onnx could not build the body for these types
             return []
         ops = {one.op_type for one in model.graph.node if not one.domain}
         if op in ops or not model.graph.node:
             return []
         if not schema.has_context_dependent_function:  # type: ignore[attr-defined]
             # ONNX Runtime leaves a definition alone that was written for older operators.
-            written = max(one for one in schema.function_opset_versions if one <= opset)  # type: ignore[attr-defined]
-            if any(since("", one, written) != since("", one, opset) for one in ops):
+            versions = [one for one in schema.function_opset_versions if one <= opset]  # type: ignore[attr-defined]
+            if not versions or any(since("", one, versions[-1]) != since("", one, opset) for one in ops):
                 return []
         return place(model, self.provider)
 
