@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from assistant_addons.onnx.prepare import (
     schema,
 )
 from assistant_addons.onnx.inputs import Feeds
-from assistant_addons.onnx.proof import Obstacle, Run, fewest, loads, measure, opened, rounded, run, uncollected
+from assistant_addons.onnx.proof import SURE, Obstacle, Original, Weights, fewest, loads, opened, rounded, run, uncollected
 
 Why = Literal["asked", "definition", "exact", "proof", "crash"]
 LARGEST = 65504.0  # of FP16
@@ -586,12 +586,12 @@ def convert_prepared(
 ) -> Converted:
     """Convert a model, prove it by runs, and load it: what changes the results or crashes the runtime stays FP32."""
     choice = choose(source, keep)
-    measured = measure(source, samples)
-    _leave_outside(source, choice, measured.outside)
-    if measured.runs and not measured.obstacle:
-        choice.keep(_disproved(source, choice, measured.runs), "proof")
+    original = Original(source, samples)
+    _leave_outside(source, choice, original.outside)
+    if not original.obstacle:
+        choice.keep(_disproved(source, choice, original), "proof")
         settle(source, choice)
-    made = Converted(source, choice, keep_io_types, measured.obstacle)
+    made = Converted(source, choice, keep_io_types, original.obstacle)
     _load(made)
     return made
 
@@ -630,24 +630,27 @@ def _leave_outside(source: Prepared, choice: Choice, outside: set[str]) -> None:
     settle(source, choice)
 
 
-def _disproved(source: Prepared, choice: Choice, runs: list[Run]) -> list[str]:
+def _disproved(source: Prepared, choice: Choice, original: Original) -> list[str]:
     """Return the nodes that have to stay FP32 so that the results agree; what told last is asked first."""
-    names = [info.name for info in source.model.graph.output]
-    def holds(kept: Iterable[str]) -> bool:
-        writer = Writer(source, choice.without(kept))
+
+    def holds(kept: Iterable[str], share: float = 1.0) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
-            model = writer.write()
-            weights: dict[str, NDArray[Any]] = {}
-            for tensor in model.graph.initializer:
-                origin = writer.origin.get(tensor.name)
-                if origin:
-                    weights[tensor.name] = half_weight(source, origin)
-                elif tensor.name in source.weights:
-                    weights[tensor.name] = source.weight(tensor.name)
+            writer = Writer(source, choice.without(kept))
+            model, weights = writer.write(), Weights()
+            for name in (tensor.name for tensor in model.graph.initializer):
+                if name in writer.origin:
+                    weights[name] = half_weight(source, writer.origin[name])
+                elif name in source.weights:
+                    weights[name] = source.weight(name)
             session = opened(rounded(model, writer.halves), weights)
-            against = next((one for one in runs if not one.agrees(run(session, one.given, names))), None)
-            runs.sort(key=lambda one: one is not against)
+            found = ((one, run(session, one.given, original.names)) for one in original.runs)
+            against = next((one for one, results in found if not one.agrees(results, share)), None)
+            original.runs.sort(key=lambda one: one is not against)
             return against is None
         return False
 
+    if holds((), SURE):
+        return []
+    original.repeat()
+    _leave_outside(source, choice, original.outside)
     return [] if holds(()) else fewest(list(choice.slots), holds)

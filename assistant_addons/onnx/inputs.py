@@ -111,18 +111,15 @@ class Inputs:
         return ("long", "tones", "normal", "wide") if counts else ("tones", "normal", "wide")
 
     def sizes(self) -> Iterator[Size]:
-        """Yield sizes to try in turn for what is left open; one where nothing is."""
+        """Yield sizes to try in turn for what is left open, each with several examples first where they are small."""
         left = [place for dims in self.dims.values() for place in self._open(dims)]
-        if any(self._is_sound(name) for name in self.dims):
-            yield Size(SOUND, last=True)
+        found = [Size(SOUND, last=True)] if any(self._is_sound(name) for name in self.dims) else []
         for length in dict.fromkeys(self._lengths) if left else SIZES[:1]:
-            yield from (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
-
-    def several(self, size: Size) -> Size | None:
-        """Return `size` with several examples in a batch; None where it is not open, or one example is large."""
-        shapes = self.shapes(size).values()
-        small = all(math.prod(shape) <= MOST_NUMBERS for shape in shapes)
-        return size._replace(batch=EXAMPLES) if small and self._batch else None
+            found += (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
+        for size in found:
+            if self._batch and all(math.prod(shape) <= MOST_NUMBERS for shape in self.shapes(size).values()):
+                yield size._replace(batch=EXAMPLES)
+            yield size
 
     def _is_sound(self, name: str) -> bool:
         """Return whether an input is a row of numbers of any length."""

@@ -12,9 +12,7 @@ import math
 import os
 import sys
 import time
-from types import MappingProxyType
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
-from assistant_addons.onnx.inputs import Draw, Feeds, Inputs
+from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
 from assistant_addons.onnx.prepare import FLOAT, HALF, Prepared, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
@@ -39,10 +37,13 @@ CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows 
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 LARGEST = 65504.0  # of FP16
-MARGIN: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}  # how much larger real values may be (chosen); else 1
-# How often the draws are made anew, while all runs took no longer than so many seconds (chosen): rounding shows in some
-# results and not in others.
-REPEATS, REPEAT_SECONDS = 3, 0.1
+# How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
+MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
+GIVEN_MARGIN = 2.0
+# How often these are drawn at most, and how long that may take (chosen): rounding shows in some results and not in
+# others. It is enough once where the results differ by no more than a share of what they may.
+REPEATS, REPEAT_SECONDS = 5, 0.5
+SURE = 0.5
 # What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
 FIRST_SUMMED = {
     "GroupNormalization": 1, "InstanceNormalization": 2, "LayerNormalization": -1, "LpNormalization": -1,
@@ -56,7 +57,7 @@ MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model gro
 SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
 
-Weights = Mapping[str, NDArray[Any]]
+Weights = dict[str, NDArray[Any]]
 # Why no run tells: no ONNX Runtime, a model that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "run", "random"]
 
@@ -64,7 +65,7 @@ Obstacle = Literal["", "missing", "run", "random"]
 # ------------------------------------------------------------------ running
 
 
-def opened(model: ModelProto, weights: Weights = MappingProxyType({}), *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
+def opened(model: ModelProto, weights: Weights | None = None, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
     """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out.
 
     `weights` are arrays for initializers without content. With `in_order` the nodes run as they stand, so that what
@@ -82,6 +83,7 @@ def opened(model: ModelProto, weights: Weights = MappingProxyType({}), *, in_ord
     options.enable_mem_reuse = False  # planning it takes ten times as long as all else, and grows with the square (measured)
     if in_order:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    weights = weights or {}
     if model.ir_version > KNOWN_IR or weights:
         given, model = model, ModelProto()
         model.CopyFrom(given)
@@ -213,81 +215,61 @@ class Run(NamedTuple):
     results: list[Any]
     limit: float
 
-    def agrees(self, found: list[Any]) -> bool:
-        """Return whether these results are as good as the original's."""
-        return not any(differs(one, other, self.limit) for one, other in zip(self.results, found, strict=True))
+    def agrees(self, found: list[Any], share: float = 1.0) -> bool:
+        """Return whether these results are as good as the original's, within a share of the limit."""
+        limit = share * self.limit
+        return not any(differs(one, other, limit) for one, other in zip(self.results, found, strict=True))
 
 
-@dataclass
-class Measured:
-    """What runs of the original showed: values and nodes that may leave FP16's range, and the results to compare with.
+class Original:
+    """A model in FP32 and its `runs` on `samples`, or else on the first made-up inputs that it takes.
 
-    `obstacle` says why there are no results that a conversion could be held against.
+    `outside` are the values, and nodes, that may leave FP16's range. `obstacle` says why there are no results that a
+    conversion could be held against.
     """
 
-    obstacle: Obstacle = ""
-    outside: set[str] = field(default_factory=set)
-    runs: list[Run] = field(default_factory=list)
+    def __init__(self, source: Prepared, samples: Sequence[Feeds] = ()) -> None:
+        self.runs: list[Run] = []
+        self.outside: set[str] = set()
+        self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
+        self._inputs, self._size = Inputs(source), Size(1)
+        self.names = [info.name for info in source.model.graph.output]
+        ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
+        with contextlib.suppress(Exception):  # the runtime's own errors share no base
+            model, self._gauged = _gauged(source)
+            self._session = opened(model, {name: source.weight(name) for name in source.weights}, in_order=True)
+            for sample in samples:
+                self._run(sample, GIVEN_MARGIN, CLOSE)
+            for size in () if samples else self._inputs.sizes():
+                with contextlib.suppress(Exception):  # the next size may do
+                    self._size, self.runs, self.outside = size, [], set()
+                    self._draw(0)
+                    break
+        if self.runs:
+            first = self.runs[0]
+            random = ops & AT_RANDOM and not first.agrees(run(self._session, first.given, self.names))
+            self.obstacle = "random" if random else ""
 
+    def repeat(self) -> None:
+        """Make more runs on made-up inputs, for a model whose results rounding changes by much of what may be."""
+        started, turn = time.monotonic(), 1
+        while turn < REPEATS and time.monotonic() - started < REPEAT_SECONDS:
+            self._draw(turn)
+            turn += 1
 
-def measure(source: Prepared, samples: Sequence[Feeds] = ()) -> Measured:
-    """Run a model on `samples`, else on the first made-up inputs that it takes."""
-    if not importlib.util.find_spec("onnxruntime"):
-        return Measured(obstacle="missing")
-    weights = {name: source.weight(name) for name in source.weights}
-    model, gauged = _gauged(source)
-    ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
-    with contextlib.suppress(Exception):  # the runtime's own errors share no base
-        session = opened(model, weights, in_order=True)
-        for offered in [_given(samples)] if samples else _made(Inputs(source)):
-            with contextlib.suppress(Exception):  # the next ones may do
-                return _measured(session, gauged, offered, draws_at_random=bool(ops & AT_RANDOM))
-    return Measured(obstacle="run")
-
-
-def _given(samples: Sequence[Feeds]) -> Iterator[tuple[Feeds, float, float]]:
-    for sample in samples:
-        yield sample, 2.0, CLOSE
-
-
-def _made(inputs: Inputs) -> Iterator[Iterator[tuple[Feeds, float, float]]]:
-    """Yield made-up inputs for one size after another, each with the margin to FP16's end and how close is close."""
-
-    def draws(size: Any) -> Iterator[tuple[Feeds, float, float]]:  # noqa: ANN401
-        started = time.monotonic()
-        for turn in range(REPEATS):
-            for draw in inputs.draws:
-                if turn and (draw not in MARGIN or time.monotonic() - started > REPEAT_SECONDS):
-                    continue
+    def _draw(self, turn: int) -> None:
+        for draw in self._inputs.draws:
+            if turn == 0 or draw in MARGINS:
                 # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
-                feeds = inputs.make(size, draw, 2 * turn + (draw == "tones"))
-                yield feeds, MARGIN.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE
+                given = self._inputs.make(self._size, draw, 2 * turn + (draw == "tones"))
+                self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
 
-    for size in inputs.sizes():
-        for one in filter(None, (inputs.several(size), size)):
-            yield draws(one)
-
-
-def _measured(
-    session: Any,  # noqa: ANN401 - the library has no types
-    gauged: list[str],
-    offered: Iterator[tuple[Feeds, float, float]],
-    *,
-    draws_at_random: bool,
-) -> Measured:
-    measured = Measured()
-    outputs = [info.name for info in session.get_outputs()]
-    for given, margin, limit in offered:
-        found = run(session, given, outputs)
-        results, peaks = found[: len(found) - len(gauged)], found[len(found) - len(gauged) :]
-        for what, peak in zip(gauged, peaks, strict=True):
+    def _run(self, given: Feeds, margin: float, limit: float) -> None:
+        found = run(self._session, given, [info.name for info in self._session.get_outputs()])
+        for what, peak in zip(self._gauged, found[len(self.names) :], strict=True):
             if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
-                measured.outside.add(what)
-        measured.runs.append(Run(given, results, limit))
-    first = measured.runs[0]
-    if draws_at_random and not first.agrees(run(session, first.given, outputs[: len(first.results)])):
-        measured.obstacle = "random"
-    return measured
+                self.outside.add(what)
+        self.runs.append(Run(given, found[: len(self.names)], limit))
 
 
 def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
