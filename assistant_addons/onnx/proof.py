@@ -232,7 +232,7 @@ class Original:
         self.runs: list[Run] = []
         self.outside: set[str] = set()
         self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
-        self._inputs, self._size = Inputs(source), Size(1)
+        self._inputs, self._size = Inputs(source), Size()
         self.names = [info.name for info in source.model.graph.output]
         ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
         with contextlib.suppress(Exception):  # the runtime's own errors share no base
