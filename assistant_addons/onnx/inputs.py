@@ -21,7 +21,7 @@ Draw = Literal["normal", "wide", "long", "tones"]
 
 # Tried in turn for sizes that the model leaves open (chosen: a short text or small image, 3 channels), then the lengths
 # that occur most often in the weights, then these: 224 pixels a side, windows of sound.
-SIZES, LARGE_SIZES = (64, 3, 8, 1), (224, 512, 4096, 16000)
+SIZES, LARGE_SIZES = (64, 32, 3, 8, 1), (224, 512, 4096, 16000)
 SOUND = 4096  # samples, tried first for an input of numbers in a row: a quarter of a second
 MOST_LENGTHS = 8  # of those in the weights
 MOST_TRIED = 2**24  # numbers of an input that is made to see whether a model takes it
@@ -93,7 +93,9 @@ class Inputs:
         for lengths in ((*SIZES, *self._weights), (*LARGE_SIZES, *self._lengths)):
             found += [dict.fromkeys(self._open, length) for length in lengths]
             found += [ones | dict.fromkeys(last, length) for length in lengths]
-            found += [{**dict.fromkeys(self._open, SIZES[0]), name: length} for name in self._open for length in lengths]
+            found += [
+                {**dict.fromkeys(self._open, SIZES[0]), name: length} for name in self._open for length in lengths
+            ]
         for size in [one for at, one in enumerate(found) if one not in found[:at]]:
             for examples in (EXAMPLES, 1) if self._batch else (1,):
                 tried = size | dict.fromkeys(self._batch, examples)

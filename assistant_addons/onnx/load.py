@@ -31,6 +31,7 @@ from assistant.api.system import (
 )
 from assistant_addons.onnx.answers import default_output
 from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors, undefined
+from assistant_addons.onnx.prepare import Content
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
@@ -85,21 +86,25 @@ def save_model(
     source: str | Path | None = None,
     external: bool = False,
     folder: Path | None = None,
+    content: Content = lambda _tensor: None,
 ) -> Path:
     """Write a model whole or not at all and return its path; the model in memory stays as it is.
+
+    `content` gives the numbers of weights that it has without; they are made one at a time where they go into a file
+    beside it.
 
     Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
     are left there under the same names. Raises `BadInput` when a file to be written is the `source` or holds its
     weights, and `WorkFailed` when it cannot be written.
     """
     path = Path(path)
-    weights = sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
+    weights = sum(math.prod(tensor.dims) * 4 if tensor.dims else tensor.ByteSize() for tensor in tensors(model))
     data = path.with_name(f"{path.name}.data") if external or weights > LIMIT - MARGIN else None
     if source is not None:
         _refuse_source({path, data} - {None}, Path(source))
     try:
         place = folder or path.parent
-        _write(model, place / path.name, place / data.name if data else None)
+        _write(model, place / path.name, place / data.name if data else None, content)
     except OSError as error:
         raise unwritable_error(path, error) from error
     return path
@@ -242,22 +247,27 @@ def _refuse_source(written: set[Path | None], source: Path) -> None:
             )
 
 
-def _write(model: ModelProto, path: Path, data: Path | None) -> None:
+def _write(model: ModelProto, path: Path, data: Path | None, content: Content) -> None:
     """Write beside the names and rename at the end; an older model goes before its data are replaced."""
     if data is None:
-        write_atomically(path, model.SerializeToString())
+        whole = ModelProto()
+        whole.CopyFrom(model)
+        for tensor in whole.graph.initializer:
+            if (array := content(tensor)) is not None:
+                tensor.raw_data = array.tobytes()
+        write_atomically(path, whole.SerializeToString())
         return
     moved: list[tuple[TensorProto, bytes]] = []
     try:
-        weights = write_draft(data, lambda file: _move_weights(model, file, data.name, moved))
+        weights = write_draft(data, lambda file: _move_weights(model, file, data.name, moved, content))
         try:
             part = write_draft(path, lambda file: file.write(model.SerializeToString()))
         except BaseException:
             discard(weights)
             raise
     finally:
-        for tensor, content in moved:
-            tensor.raw_data = content
+        for tensor, raw in moved:
+            tensor.raw_data = raw
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
     discard(path)
@@ -265,14 +275,20 @@ def _write(model: ModelProto, path: Path, data: Path | None) -> None:
     put_in_place(part, path)
 
 
-def _move_weights(model: ModelProto, file: IO[bytes], name: str, moved: list[tuple[TensorProto, bytes]]) -> None:
+def _move_weights(
+    model: ModelProto, file: IO[bytes], name: str, moved: list[tuple[TensorProto, bytes]], content: Content
+) -> None:
     """Write weights apart from the rest; until they are put back, the model in memory holds none of those `moved`."""
     for tensor in tensors(model):
-        if len(tensor.raw_data) >= INLINE_BYTES:
-            moved.append((tensor, tensor.raw_data))
+        array = content(tensor)
+        raw = tensor.raw_data if array is None else array.tobytes()
+        if len(raw) >= INLINE_BYTES:
+            if array is None:
+                moved.append((tensor, raw))
             file.write(bytes(-file.tell() % ALIGNMENT))
-            set_external_data(tensor, name, file.tell(), len(tensor.raw_data))
-            file.write(moved[-1][1])
+            tensor.raw_data = raw
+            set_external_data(tensor, name, file.tell(), len(raw))
+            file.write(raw)
             tensor.ClearField("raw_data")
 
 

@@ -10,6 +10,8 @@ import gc
 import importlib.util
 import math
 import os
+import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +19,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
-from assistant_addons.onnx.prepare import FLOAT, HALF, Prepared, scopes
+from assistant_addons.onnx.prepare import FLOAT, HALF, Content, Prepared, replace_nodes, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
 # FP16 kernel for most of them on the CPU, and drops the casts that it puts around those it lacks.
@@ -55,9 +56,10 @@ AT_RANDOM = frozenset({
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+MOST_BYTES = 2**31 - 2**27  # of a model that may be handed over in one piece; protobuf ends at 2 GB
+LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
 SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
 
-Weights = dict[str, NDArray[Any]]
 # Why no run tells: no ONNX Runtime, a model that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "run", "random"]
 
@@ -65,11 +67,11 @@ Obstacle = Literal["", "missing", "run", "random"]
 # ------------------------------------------------------------------ running
 
 
-def opened(model: ModelProto, weights: Weights | None = None, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
+def opened(model: ModelProto, content: Content = lambda _tensor: None, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
     """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out.
 
-    `weights` are arrays for initializers without content. With `in_order` the nodes run as they stand, so that what
-    only looks at a value does so before it is needed no more.
+    `content` gives the numbers of weights that have none in the model. With `in_order` the nodes run as they stand, so
+    that what only looks at a value does so before it is needed no more.
     """
     import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
 
@@ -80,19 +82,20 @@ def opened(model: ModelProto, weights: Weights | None = None, *, in_order: bool 
     options.add_session_config_entry("session.disable_prepacking", "1")  # a copy of the weights for a run or two
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_cpu_mem_arena = False
-    options.enable_mem_reuse = False  # planning it takes ten times as long as all else, and grows with the square (measured)
+    options.enable_mem_reuse = False  # to plan it takes ten times as long as all else, and grows with the square
     if in_order:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    weights = weights or {}
-    if model.ir_version > KNOWN_IR or weights:
-        given, model = model, ModelProto()
-        model.CopyFrom(given)
-        model.ir_version = min(given.ir_version, KNOWN_IR)
-        for tensor in (one for one in model.graph.initializer if one.name in weights):
+    given, model = model, ModelProto()
+    model.CopyFrom(given)
+    model.ir_version = min(given.ir_version, KNOWN_IR)
+    names, values = [], []
+    for tensor in model.graph.initializer:
+        if (array := content(tensor)) is not None:
             tensor.data_location = TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value="given")
-        held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in weights.items()}
-        options.add_external_initializers(list(held), list(held.values()))
+            names.append(tensor.name)
+            values.append(onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    options.add_external_initializers(names, values)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
@@ -136,21 +139,20 @@ def _round(graph: GraphProto, halves: set[str], taken: set[str]) -> None:
             if name in halves:
                 node.output[at] = unique_name(f"{name}_exact", taken)
                 nodes.append(helper.make_node("Cast", [node.output[at]], [name], to=HALF))
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    replace_nodes(graph, nodes)
     del graph.value_info[:]
 
 
-def loads(content: bytes) -> str | None:
+def loads(model: ModelProto) -> str | None:
     """Return why ONNX Runtime does not load a model with its own settings: "" where it does, "died" for a crash.
 
-    It is loaded in a fork of this process, or, where there is none, not here: None.
+    It is loaded in a fork of this process. None says that it was not tried, or took too long.
     """
-    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime"):
+    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime") or model.ByteSize() > MOST_BYTES:
         return None
     import onnxruntime  # noqa: PLC0415 - as above
 
+    content = model.SerializeToString()
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -164,9 +166,11 @@ def loads(content: bytes) -> str | None:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read().decode(errors="replace")
-    status = os.waitpid(child, 0)[1]
-    return "" if status == 0 else told.splitlines()[0] if told else "died"
+        if not select.select([pipe], [], [], LOAD_SECONDS)[0]:
+            os.kill(child, signal.SIGKILL)
+        told = pipe.read().decode(errors="replace").splitlines()
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return "" if ended == 0 else None if ended == -signal.SIGKILL else told[0].rstrip(".") if told else "died"
 
 
 # ------------------------------------------------------------------ comparing
@@ -237,7 +241,7 @@ class Original:
         ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
         with contextlib.suppress(Exception):  # the runtime's own errors share no base
             model, self._gauged = _gauged(source)
-            self._session = opened(model, {name: source.weight(name) for name in source.weights}, in_order=True)
+            self._session = opened(model, source.content, in_order=True)
             for sample in samples:
                 self._run(sample, GIVEN_MARGIN, CLOSE)
             for size in () if samples else self._inputs.sizes():
@@ -306,9 +310,7 @@ def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
             gauge(name, name)
     if len(gauged) > MOST_GAUGED:
         return source.model, []
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    replace_nodes(graph, nodes)
     return model, gauged
 
 
