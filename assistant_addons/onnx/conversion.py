@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import ModelProto
+from onnx.external_data_helper import uses_external_data
 
 from assistant.api import BadInput, Message, WorkFailed, _
 from assistant.api.records import to_json
@@ -18,7 +19,7 @@ from assistant.api.system import open_regular, unwritable_error, write_atomicall
 from assistant.api.texts import verbatim
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
-from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets
+from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
 from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.load import load_model, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
@@ -63,13 +64,16 @@ def convert(  # noqa: PLR0913 - the options of the command
     output = result_path(source, output, force=force)
     samples = [read_samples(inputs)] if inputs else []
     model = load_model(source, weights=False)
+    held = {tensor.name for tensor in model.graph.initializer}
+    if any(uses_external_data(tensor) and tensor.name not in held for tensor in tensors(model)):
+        model = load_model(source)
     prepared = prepare(model, source.parent, lower=True)
     made = convert_prepared(prepared, keep=keep, samples=samples, keep_io_types=keep_io_types) if fp16 else None
     changes = tuple(_changes(model, prepared, made))
     _accept(source, changes, made, strict=strict)
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
-        result = made.model if made else prepared.filled()
-        save_model(result, output, source=source, folder=place)
+        result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)
+        save_model(result, output, source=source, folder=place, content=content)
         _validate(place / output.name, in_full=not (made and made.loaded))
         done = Conversion(
             source=str(source),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -61,6 +61,9 @@ ARITHMETIC = MOVES | {
     "Where",
 }  # fmt: skip
 
+# What gives the numbers of an initializer that has none in its model, and None for any other.
+Content = Callable[[TensorProto], NDArray[Any] | None]
+
 
 @dataclass
 class Scope:
@@ -70,14 +73,15 @@ class Scope:
     types: dict[str, int]
     makers: dict[str, NodeProto]
     constants: dict[str, TensorProto]
+    versions: dict[str, int]  # of operators, by domain
 
 
 @dataclass
 class Prepared:
-    """A model in one form, whose large FP32 weights lie beside it: `weights` are the main graph's by name.
+    """A model in one form, whose large weights lie beside it: `weights` are the main graph's by name.
 
-    `folder` is where external data lie, `given` are the weights in whose place a caller may give others; `changes` tell opsets that
-    were tried, and why one was not possible.
+    `folder` is where external data lie, `given` are the weights in whose place a caller may give others; `changes`
+    tell the opsets that were tried, and why one was not possible.
     """
 
     model: ModelProto
@@ -86,25 +90,18 @@ class Prepared:
     given: frozenset[str] = frozenset()
     scopes: list[Scope] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
-    halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights, once they were asked for
+    halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights in memory, once they were made
 
-    def weight(self, name: str) -> NDArray[np.float32]:
-        """Return a large weight's numbers; those that lie in a file of their own are mapped, not read."""
-        tensor = self.weights[name]
+    def content(self, tensor: TensorProto) -> NDArray[Any] | None:
+        """Return the numbers of a weight that lies beside, None for any other; a file is mapped into memory, not read."""
+        if tensor.name not in self.weights:
+            return None
+        tensor = self.weights[tensor.name]
         if not uses_external_data(tensor):
-            return numpy_helper.to_array(tensor)
+            return np.asarray(numpy_helper.to_array(tensor))
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        place, offset = self.folder / entries["location"], int(entries.get("offset", "0"))
-        return np.memmap(place, np.dtype("<f4"), "r", offset, tuple(tensor.dims))
-
-    def filled(self) -> ModelProto:
-        """Return the model with its weights in it."""
-        whole = ModelProto()
-        whole.CopyFrom(self.model)
-        for tensor in whole.graph.initializer:
-            if tensor.name in self.weights:
-                tensor.raw_data = self.weight(tensor.name).tobytes()
-        return whole
+        file, offset = self.folder / entries["location"], int(entries.get("offset", "0"))
+        return np.memmap(file, helper.tensor_dtype_to_np_dtype(tensor.data_type), "r", offset, tuple(tensor.dims))
 
 
 def attribute(node: NodeProto, name: str, default: object = None) -> Any:  # noqa: ANN401 - as onnx has them
@@ -117,10 +114,9 @@ def numbers(tensor: TensorProto | None) -> NDArray[Any] | None:
     if tensor is None or uses_external_data(tensor) or tensor.data_type == TensorProto.STRING:
         return None
     try:
-        array: NDArray[Any] = numpy_helper.to_array(tensor)
+        return np.asarray(numpy_helper.to_array(tensor))
     except ValueError:  # it holds no more than its shape
         return None
-    return array
 
 
 def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) -> Prepared:
@@ -148,7 +144,7 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
 
 
 def _skeleton(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
-    """Copy a model without the contents of its large FP32 weights; return those by name."""
+    """Copy a model without the contents of its large FP32 weights, and of those that were not read; return both."""
     bare, weights = ModelProto(), {}
     for descriptor, content in model.ListFields():
         if descriptor.name != "graph":
@@ -158,9 +154,9 @@ def _skeleton(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
             _set(bare.graph, descriptor.name, content)
     for tensor in model.graph.initializer:
         large = math.prod(tensor.dims) * 4 > SMALL_BYTES and tensor.data_type == FLOAT
-        if large:
+        if large or uses_external_data(tensor):
             weights[tensor.name] = tensor
-            bare.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=FLOAT)
+            bare.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
         else:
             bare.graph.initializer.add().CopyFrom(tensor)
     return bare, weights
@@ -292,6 +288,13 @@ def _tidy(model: ModelProto, given: frozenset[str]) -> None:
                 info.type.tensor_type.ClearField("shape")
 
 
+def replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:
+    """Put these nodes, which may be the graph's own, in place of all that a graph has."""
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
 def _constant(node: NodeProto, most: int) -> TensorProto | None:
     """Return what a Constant node holds; None for text, and for what is sparse and would be more than `most`."""
     entry = node.attribute[0] if node.attribute else None
@@ -323,12 +326,11 @@ def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
 
 def scopes(model: ModelProto) -> list[Scope]:
     """Return the scope of every graph, outer ones first; types that onnx could not infer follow from the inputs'."""
-    versions = opsets(model)
-    return list(_scopes(model.graph, Scope(model.graph, {}, {}, {}), versions))
+    return list(_scopes(model.graph, Scope(model.graph, {}, {}, {}, opsets(model))))
 
 
-def _scopes(graph: GraphProto, outer: Scope, versions: dict[str, int]) -> Iterator[Scope]:
-    scope = Scope(graph, dict(outer.types), dict(outer.makers), dict(outer.constants))
+def _scopes(graph: GraphProto, outer: Scope) -> Iterator[Scope]:
+    scope = Scope(graph, dict(outer.types), dict(outer.makers), dict(outer.constants), outer.versions)
     for info in chain(graph.value_info, graph.output, graph.input):
         scope.types[info.name] = _kind(info)
         scope.makers.pop(info.name, None)
@@ -340,11 +342,11 @@ def _scopes(graph: GraphProto, outer: Scope, versions: dict[str, int]) -> Iterat
             scope.constants[tensor.name] = tensor
     for node in graph.node:
         scope.makers |= dict.fromkeys(filter(None, node.output), node)
-        _complete(node, scope.types, versions)
+        _complete(node, scope)
     yield scope
     for node in graph.node:
         for inner in subgraphs(node):
-            yield from _scopes(inner, scope, versions)
+            yield from _scopes(inner, scope)
 
 
 def _kind(info: ValueInfoProto) -> int:
@@ -352,26 +354,22 @@ def _kind(info: ValueInfoProto) -> int:
     return info.type.tensor_type.elem_type if which == "tensor_type" else UNKNOWN if which is None else NO_TENSOR
 
 
-def _complete(node: NodeProto, types: dict[str, int], versions: dict[str, int]) -> None:
+def _complete(node: NodeProto, scope: Scope) -> None:
     """Set the types of outputs that inference left open, where the definition says that an input shares them.
 
     Of ONNX Runtime's own operators, which ONNX does not define, the first output has the type of the first input.
     """
-    if all(types.get(name, UNKNOWN) for name in node.output if name):
+    types = scope.types
+    if all(types.get(name) for name in node.output if name):
         return
-    if node.domain == RUNTIME and node.input:
+    form = schema(node, scope.versions)
+    if form is None and node.domain == RUNTIME and node.input:
         types[node.output[0]] = types.get(node.input[0], UNKNOWN)
-        return
-    form = schema(node, versions)
-    if form is None:
-        return
-    bound: dict[str, int] = {}
-    for index, name in enumerate(node.input):
-        if name and types.get(name, UNKNOWN) > 0:
-            bound.setdefault(formal(form.inputs, index), types[name])
-    for index, name in enumerate(node.output):
-        if name and not types.get(name):
-            types[name] = bound.get(formal(form.outputs, index), UNKNOWN)
+    elif form is not None:
+        known = {formal(form.inputs, at): types[name] for at, name in enumerate(node.input) if types.get(name, 0) > 0}
+        for at, name in enumerate(node.output):
+            if name and not types.get(name):
+                types[name] = known.get(formal(form.outputs, at), UNKNOWN)
 
 
 def schema(node: NodeProto, versions: dict[str, int]) -> onnx.defs.OpSchema | None:

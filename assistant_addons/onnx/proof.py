@@ -10,21 +10,20 @@ import gc
 import importlib.util
 import math
 import os
+import select
+import signal
 import sys
 import time
-from types import MappingProxyType
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
-from assistant_addons.onnx.inputs import Draw, Feeds, Inputs
-from assistant_addons.onnx.prepare import FLOAT, HALF, Prepared, scopes
+from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
+from assistant_addons.onnx.prepare import FLOAT, HALF, Content, Prepared, replace_nodes, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
 # FP16 kernel for most of them on the CPU, and drops the casts that it puts around those it lacks.
@@ -39,10 +38,13 @@ CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows 
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 LARGEST = 65504.0  # of FP16
-MARGIN: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}  # how much larger real values may be (chosen); else 1
-# How often the draws are made anew, while all runs took no longer than so many seconds (chosen): rounding shows in some
-# results and not in others.
-REPEATS, REPEAT_SECONDS = 3, 0.1
+# How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
+MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
+GIVEN_MARGIN = 2.0
+# How often these are drawn at most, and how long that may take (chosen): rounding shows in some results and not in
+# others. It is enough once where the results differ by no more than a share of what they may.
+REPEATS, REPEAT_SECONDS = 5, 0.5
+SURE = 0.5
 # What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
 FIRST_SUMMED = {
     "GroupNormalization": 1, "InstanceNormalization": 2, "LayerNormalization": -1, "LpNormalization": -1,
@@ -54,9 +56,10 @@ AT_RANDOM = frozenset({
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+MOST_BYTES = 2**31 - 2**27  # of a model that may be handed over in one piece; protobuf ends at 2 GB
+LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
 SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
 
-Weights = Mapping[str, NDArray[Any]]
 # Why no run tells: no ONNX Runtime, a model that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "run", "random"]
 
@@ -64,11 +67,11 @@ Obstacle = Literal["", "missing", "run", "random"]
 # ------------------------------------------------------------------ running
 
 
-def opened(model: ModelProto, weights: Weights = MappingProxyType({}), *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
+def opened(model: ModelProto, content: Content = lambda _tensor: None, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
     """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out.
 
-    `weights` are arrays for initializers without content. With `in_order` the nodes run as they stand, so that what
-    only looks at a value does so before it is needed no more.
+    `content` gives the numbers of weights that have none in the model. With `in_order` the nodes run as they stand, so
+    that what only looks at a value does so before it is needed no more.
     """
     import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
 
@@ -79,18 +82,20 @@ def opened(model: ModelProto, weights: Weights = MappingProxyType({}), *, in_ord
     options.add_session_config_entry("session.disable_prepacking", "1")  # a copy of the weights for a run or two
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_cpu_mem_arena = False
-    options.enable_mem_reuse = False  # planning it takes ten times as long as all else, and grows with the square (measured)
+    options.enable_mem_reuse = False  # to plan it takes ten times as long as all else, and grows with the square
     if in_order:
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    if model.ir_version > KNOWN_IR or weights:
-        given, model = model, ModelProto()
-        model.CopyFrom(given)
-        model.ir_version = min(given.ir_version, KNOWN_IR)
-        for tensor in (one for one in model.graph.initializer if one.name in weights):
+    given, model = model, ModelProto()
+    model.CopyFrom(given)
+    model.ir_version = min(given.ir_version, KNOWN_IR)
+    names, values = [], []
+    for tensor in model.graph.initializer:
+        if (array := content(tensor)) is not None:
             tensor.data_location = TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value="given")
-        held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in weights.items()}
-        options.add_external_initializers(list(held), list(held.values()))
+            names.append(tensor.name)
+            values.append(onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    options.add_external_initializers(names, values)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
@@ -134,21 +139,20 @@ def _round(graph: GraphProto, halves: set[str], taken: set[str]) -> None:
             if name in halves:
                 node.output[at] = unique_name(f"{name}_exact", taken)
                 nodes.append(helper.make_node("Cast", [node.output[at]], [name], to=HALF))
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    replace_nodes(graph, nodes)
     del graph.value_info[:]
 
 
-def loads(content: bytes) -> str | None:
+def loads(model: ModelProto) -> str | None:
     """Return why ONNX Runtime does not load a model with its own settings: "" where it does, "died" for a crash.
 
-    It is loaded in a fork of this process, or, where there is none, not here: None.
+    It is loaded in a fork of this process. None says that it was not tried, or took too long.
     """
-    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime"):
+    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime") or model.ByteSize() > MOST_BYTES:
         return None
     import onnxruntime  # noqa: PLC0415 - as above
 
+    content = model.SerializeToString()
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -162,9 +166,11 @@ def loads(content: bytes) -> str | None:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read().decode(errors="replace")
-    status = os.waitpid(child, 0)[1]
-    return "" if status == 0 else told.splitlines()[0] if told else "died"
+        if not select.select([pipe], [], [], LOAD_SECONDS)[0]:
+            os.kill(child, signal.SIGKILL)
+        told = pipe.read().decode(errors="replace").splitlines()
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return "" if ended == 0 else None if ended == -signal.SIGKILL else told[0].rstrip(".") if told else "died"
 
 
 # ------------------------------------------------------------------ comparing
@@ -213,81 +219,61 @@ class Run(NamedTuple):
     results: list[Any]
     limit: float
 
-    def agrees(self, found: list[Any]) -> bool:
-        """Return whether these results are as good as the original's."""
-        return not any(differs(one, other, self.limit) for one, other in zip(self.results, found, strict=True))
+    def agrees(self, found: list[Any], share: float = 1.0) -> bool:
+        """Return whether these results are as good as the original's, within a share of the limit."""
+        limit = share * self.limit
+        return not any(differs(one, other, limit) for one, other in zip(self.results, found, strict=True))
 
 
-@dataclass
-class Measured:
-    """What runs of the original showed: values and nodes that may leave FP16's range, and the results to compare with.
+class Original:
+    """A model in FP32 and its `runs` on `samples`, or else on the first made-up inputs that it takes.
 
-    `obstacle` says why there are no results that a conversion could be held against.
+    `outside` are the values, and nodes, that may leave FP16's range. `obstacle` says why there are no results that a
+    conversion could be held against.
     """
 
-    obstacle: Obstacle = ""
-    outside: set[str] = field(default_factory=set)
-    runs: list[Run] = field(default_factory=list)
+    def __init__(self, source: Prepared, samples: Sequence[Feeds] = ()) -> None:
+        self.runs: list[Run] = []
+        self.outside: set[str] = set()
+        self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
+        self._inputs, self._size = Inputs(source), Size()
+        self.names = [info.name for info in source.model.graph.output]
+        ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
+        with contextlib.suppress(Exception):  # the runtime's own errors share no base
+            model, self._gauged = _gauged(source)
+            self._session = opened(model, source.content, in_order=True)
+            for sample in samples:
+                self._run(sample, GIVEN_MARGIN, CLOSE)
+            for size in () if samples else self._inputs.sizes():
+                with contextlib.suppress(Exception):  # the next size may do
+                    self._size, self.runs, self.outside = size, [], set()
+                    self._draw(0)
+                    break
+        if self.runs:
+            first = self.runs[0]
+            random = ops & AT_RANDOM and not first.agrees(run(self._session, first.given, self.names))
+            self.obstacle = "random" if random else ""
 
+    def repeat(self) -> None:
+        """Make more runs on made-up inputs, for a model whose results rounding changes by much of what may be."""
+        started, turn = time.monotonic(), 1
+        while turn < REPEATS and time.monotonic() - started < REPEAT_SECONDS:
+            self._draw(turn)
+            turn += 1
 
-def measure(source: Prepared, samples: Sequence[Feeds] = ()) -> Measured:
-    """Run a model on `samples`, else on the first made-up inputs that it takes."""
-    if not importlib.util.find_spec("onnxruntime"):
-        return Measured(obstacle="missing")
-    weights = {name: source.weight(name) for name in source.weights}
-    model, gauged = _gauged(source)
-    ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
-    with contextlib.suppress(Exception):  # the runtime's own errors share no base
-        session = opened(model, weights, in_order=True)
-        for offered in [_given(samples)] if samples else _made(Inputs(source)):
-            with contextlib.suppress(Exception):  # the next ones may do
-                return _measured(session, gauged, offered, draws_at_random=bool(ops & AT_RANDOM))
-    return Measured(obstacle="run")
-
-
-def _given(samples: Sequence[Feeds]) -> Iterator[tuple[Feeds, float, float]]:
-    for sample in samples:
-        yield sample, 2.0, CLOSE
-
-
-def _made(inputs: Inputs) -> Iterator[Iterator[tuple[Feeds, float, float]]]:
-    """Yield made-up inputs for one size after another, each with the margin to FP16's end and how close is close."""
-
-    def draws(size: Any) -> Iterator[tuple[Feeds, float, float]]:  # noqa: ANN401
-        started = time.monotonic()
-        for turn in range(REPEATS):
-            for draw in inputs.draws:
-                if turn and (draw not in MARGIN or time.monotonic() - started > REPEAT_SECONDS):
-                    continue
+    def _draw(self, turn: int) -> None:
+        for draw in self._inputs.draws:
+            if turn == 0 or draw in MARGINS:
                 # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
-                feeds = inputs.make(size, draw, 2 * turn + (draw == "tones"))
-                yield feeds, MARGIN.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE
+                given = self._inputs.make(self._size, draw, 2 * turn + (draw == "tones"))
+                self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
 
-    for size in inputs.sizes():
-        for one in filter(None, (inputs.several(size), size)):
-            yield draws(one)
-
-
-def _measured(
-    session: Any,  # noqa: ANN401 - the library has no types
-    gauged: list[str],
-    offered: Iterator[tuple[Feeds, float, float]],
-    *,
-    draws_at_random: bool,
-) -> Measured:
-    measured = Measured()
-    outputs = [info.name for info in session.get_outputs()]
-    for given, margin, limit in offered:
-        found = run(session, given, outputs)
-        results, peaks = found[: len(found) - len(gauged)], found[len(found) - len(gauged) :]
-        for what, peak in zip(gauged, peaks, strict=True):
+    def _run(self, given: Feeds, margin: float, limit: float) -> None:
+        found = run(self._session, given, [info.name for info in self._session.get_outputs()])
+        for what, peak in zip(self._gauged, found[len(self.names) :], strict=True):
             if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
-                measured.outside.add(what)
-        measured.runs.append(Run(given, results, limit))
-    first = measured.runs[0]
-    if draws_at_random and not first.agrees(run(session, first.given, outputs[: len(first.results)])):
-        measured.obstacle = "random"
-    return measured
+                self.outside.add(what)
+        self.runs.append(Run(given, found[: len(self.names)], limit))
 
 
 def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
@@ -324,9 +310,7 @@ def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
             gauge(name, name)
     if len(gauged) > MOST_GAUGED:
         return source.model, []
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    replace_nodes(graph, nodes)
     return model, gauged
 
 

@@ -101,7 +101,7 @@ def test_a_local_function_is_inlined_and_converted() -> None:
     made = converted(model)
     assert (len(made.choice.slots), made.choice.why) == (3, {})
     given = random_inputs(model)
-    assert_close(run(model, given), run_strictly(made.model, given))
+    assert_close(run(model, given), run_strictly(made.filled(), given))
 
 
 def test_a_softmax_given_large_numbers_keeps_their_differences() -> None:
@@ -182,7 +182,7 @@ def test_a_quantised_part_is_proved() -> None:
     made = converted(model)
     assert not made.obstacle
     given = random_inputs(model)
-    assert_close(run(model, given), run(made.model, given))
+    assert_close(run(model, given), run(made.filled(), given))
 
 
 def test_the_result_loads_where_the_runtime_would_crash() -> None:
@@ -195,7 +195,7 @@ def test_the_result_loads_where_the_runtime_would_crash() -> None:
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     made = converted(model)
     code = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.stdin.buffer.read())"
-    content = made.model.SerializeToString()
+    content = made.filled().SerializeToString()
     assert subprocess.run([sys.executable, "-c", code], input=content, check=False).returncode == 0
     assert made.choice.why == {"t": "crash"}
     assert list(made.choice.slots) == ["y"]
@@ -238,4 +238,4 @@ def test_the_logarithm_of_a_spectrum_stays_right(loudness: float) -> None:
     source = prepare(model)
     made = Converted(source, choose(source))  # before any run
     assert list(made.choice.slots) == ["y"]
-    assert_close(run(model, given), run_strictly(made.model, given))
+    assert_close(run(model, given), run_strictly(made.filled(), given))
