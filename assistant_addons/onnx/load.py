@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import IO
@@ -32,6 +32,7 @@ from assistant.api.system import (
 )
 from assistant_addons.onnx.answers import default_output
 from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors, undefined
+from assistant_addons.onnx.prepare import Content
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
@@ -62,7 +63,6 @@ _NOT_ONNX = _("{file} is not an ONNX model, or only a part of one.")
 _SHORT = _("The weights {name} of {file} are not as long as their shape says.")
 
 Call = tuple[str, str, str]
-Content = Callable[[TensorProto], bytes]
 
 
 def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
@@ -304,9 +304,9 @@ def save_model(
     """Write a model whole or not at all and return its path; the model in memory stays as it is.
 
     Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
-    are left there under the same names. `content` gives the bytes of tensors that lack them, one after another, and
-    such a model need not be the same afterwards. Raises `BadInput` when a file to be written is the `source` or holds
-    its weights, and `WorkFailed` when it cannot be written.
+    are left there under the same names. `content` gives the numbers of tensors that lack them, one after another, None
+    for all others; such a model need not be the same afterwards. Raises `BadInput` when a file to be written is the
+    `source` or holds its weights, and `WorkFailed` when it cannot be written.
     """
     path = Path(path)
     sizes = (max(tensor.ByteSize(), _size(tensor) or 0) for tensor in tensors(model))
@@ -327,11 +327,11 @@ def save_model(
 
 
 def _fill(tensor: TensorProto, content: Content | None) -> bool:
-    """Give a tensor that lacks its bytes those of `content`, if any; return whether it did."""
-    if content is None or _is_filled(tensor):
-        return False
-    tensor.raw_data = content(tensor)
-    return True
+    """Give a tensor that lacks its numbers those of `content`, if any; return whether it did."""
+    array = content(tensor) if content else None
+    if array is not None:
+        tensor.raw_data = array.tobytes()
+    return array is not None
 
 
 def _refuse_source(written: Sequence[Path | None], source: Path) -> None:
