@@ -331,6 +331,9 @@ class _Placer:
         schema = described(domain, op, opset)
         if schema is None or any(value is not None and value.type is None for value in node.inputs):
             return []
+        call, named = NodeProto.FromString(node.proto.SerializeToString()), {one.name for one in node.proto.attribute}
+        unsaid = (one.default_value for name, one in schema.attributes.items() if name not in named)
+        call.attribute.extend(one for one in unsaid if one.name)  # which onnx's inliner forgets
         infos = {
             name: ValueInfoProto(name=name, type=value.proto)
             for name, value in zip(node.proto.input, node.inputs, strict=True)
@@ -338,7 +341,7 @@ class _Placer:
         }
         outputs = [ValueInfoProto(name=name) for name in node.proto.output if name]
         left_out = ValueInfoProto(name="", type=TypeProto())  # onnx's inliner asks for its type, too
-        graph = helper.make_graph([node.proto], op, list(infos.values()), outputs, value_info=[left_out])
+        graph = helper.make_graph([call], op, list(infos.values()), outputs, value_info=[left_out])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(*one) for one in self.imports.items()])
         try:
             model = onnx.inliner.inline_selected_functions(model, [(domain, op)], inline_schema_functions=True)
