@@ -8,7 +8,16 @@ import click
 
 from assistant.api import BadInput, WorkFailed, _
 from assistant.api.terminal import Option, echo_json, json_option
-from assistant_addons.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TITLES, TRY_SECONDS, Provider
+from assistant_addons.onnx.answers import (
+    CHECK_SECONDS,
+    CONVERT_SECONDS,
+    TITLES,
+    TRY_SECONDS,
+    Attempt,
+    Checked,
+    Conversion,
+    Provider,
+)
 
 OTHERS = "https://onnxruntime.ai/docs/execution-providers/"
 
@@ -39,6 +48,16 @@ def _provider(_context: click.Context, _option: click.Parameter, name: str) -> P
     )
 
 
+def _show(answer: Checked | Conversion | Attempt, *, as_json: bool) -> None:
+    """Print an answer, or its JSON."""
+    if as_json:
+        echo_json(answer)
+    else:
+        from assistant_addons.onnx.drawing import draw  # noqa: PLC0415 - --json needs no drawing
+
+        draw(answer)
+
+
 @click.group()
 def onnx() -> None:
     """Check what of ONNX models runs on DirectML or the CPU, convert them for DirectML, and try them."""
@@ -53,13 +72,7 @@ def check(model: str, provider: Provider, limit: float, *, as_json: bool) -> Non
     """Show node by node what of a model DirectML takes, or the CPU, and why not the rest."""
     from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
-    answer = task.check(model, provider, limit)
-    if as_json:
-        echo_json(answer)
-    else:
-        from assistant_addons.onnx.drawing import draw_check  # noqa: PLC0415 - --json needs no drawing
-
-        draw_check(answer)
+    _show(task.check(model, provider, limit), as_json=as_json)
 
 
 @onnx.command()
@@ -79,13 +92,7 @@ def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options
     """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
     from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
-    done = task.convert(model, limit=limit, keep_io_types=not fp16_io, **options)
-    if as_json:
-        echo_json(done)
-    else:
-        from assistant_addons.onnx.drawing import draw_conversion  # noqa: PLC0415 - --json needs no drawing
-
-        draw_conversion(done)
+    _show(task.convert(model, limit=limit, keep_io_types=not fp16_io, **options), as_json=as_json)
 
 
 @onnx.command(name="try")
@@ -106,11 +113,6 @@ def try_(model: str, limit: float, *, as_json: bool, **options: Any) -> None:  #
     from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
     answer = task.try_model(model, limit, **options)
-    if as_json:
-        echo_json(answer)
-    else:
-        from assistant_addons.onnx.drawing import draw_attempt  # noqa: PLC0415 - --json needs no drawing
-
-        draw_attempt(answer)
+    _show(answer, as_json=as_json)
     if not answer.passed:
         raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` says what stands in the way."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import singledispatch
 from glob import escape
 from pathlib import Path
 
@@ -134,7 +135,14 @@ def bar_line(parts: Iterable[tuple[Text, int, str]]) -> Line:
     return line + words
 
 
-def draw_check(answer: Checked) -> None:
+@singledispatch
+def draw(answer: object) -> None:
+    """Print an answer in the form of its kind. Raises `TypeError` for any other."""
+    raise TypeError(answer)
+
+
+@draw.register
+def _draw_check(answer: Checked) -> None:
     """Print the verdict, the bar of what runs where, a row for each operator, and what to do."""
     console.print(Line(render(answer.verdict), style="bold"))
     console.print(bar_line(shares(answer)))
@@ -145,7 +153,8 @@ def draw_check(answer: Checked) -> None:
     draw_findings(answer.findings)
 
 
-def draw_conversion(done: Conversion) -> None:
+@draw.register
+def _draw_conversion(done: Conversion) -> None:
     """Print what was changed and where the result is."""
     draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
     if done.loaded is False:
@@ -156,7 +165,8 @@ def draw_conversion(done: Conversion) -> None:
     console.print(Line(render(size_line(done))))
 
 
-def draw_attempt(answer: Attempt) -> None:
+@draw.register
+def _draw_attempt(answer: Attempt) -> None:
     """Print the verdict, the two runs, and how each output compares."""
     if answer.passed:  # a failure ends the command with its sentence
         console.print(Line(render(answer.verdict), style="bold green"))
