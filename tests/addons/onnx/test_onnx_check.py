@@ -21,7 +21,7 @@ from terminals import at_a_terminal
 
 from assistant.model.finding import Severity
 from assistant_addons.onnx import check_model, operators
-from assistant_addons.onnx.answers import Checked
+from assistant_addons.onnx.answers import Checked, Provider
 from assistant_addons.onnx.check import examine
 from assistant_addons.onnx.drawing import share_bar
 from assistant_addons.onnx.operators import match, runtimes, since, table
@@ -86,45 +86,32 @@ def test_releases_only_rise():
 
 
 @each(
-    ("op", "opset", "kind", "taken"),
+    ("provider", "op", "opset", "kind", "release", "taken"),
     [
-        ("Conv", 21, FP32, True),
-        ("Conv", 22, FP32, False),  # the operator changed, and an open row takes its own version only
-        ("Conv", 21, "tensor(double)", False),
-        ("Conv", 21, None, True),  # an unknown type denies nothing
-        ("Cast", 22, FP32, True),
-        ("Cast", 23, FP32, False),
-        ("Gelu", 20, FP32, False),
-        ("LayerNormalization", 17, "tensor(float16)", True),
-        ("Relu", 22, FP32, True),
+        ("dml", "Conv", 21, FP32, "", True),
+        ("dml", "Conv", 22, FP32, "", False),  # the operator changed, and an open row takes its own version only
+        ("dml", "Conv", 21, "tensor(double)", "", False),
+        ("dml", "Conv", 21, None, "", True),  # an unknown type denies nothing
+        ("dml", "Cast", 22, FP32, "", True),
+        ("dml", "Cast", 23, FP32, "", False),
+        ("dml", "Gelu", 20, FP32, "", False),
+        ("dml", "LayerNormalization", 17, "tensor(float16)", "", True),
+        ("dml", "Relu", 22, FP32, "", True),
+        ("cpu", "Pad", 21, "tensor(bfloat16)", "1.31.1", False),
+        ("cpu", "Pad", 21, "tensor(bfloat16)", "1.32.0", True),
+        ("cpu", "BitShift", 11, "tensor(uint16)", "1.31.1", False),
+        ("cpu", "Celu", 28, "tensor(float16)", "1.32.1", True),
+        ("cpu", "Conv", 22, FP32, "1.20.1", False),
+        ("cpu", "Conv", 22, FP32, "1.21.0", True),
+        ("cpu", "Cast", 25, "tensor(float8e8m0)", "1.26.0", False),
+        ("cpu", "Cast", 25, "tensor(float8e8m0)", "", True),
     ],
 )
-def test_a_row_takes_its_own_version_and_types(op: str, opset: int, kind: str | None, *, taken: bool):
-    """DirectML's rows match by the version at which the operator last changed, and by types."""
-    kernel, why = match("dml", "", op, since("", op, opset) or 0, (kind,), (kind,))
-    assert (kernel is not None) is taken
-    assert bool(why) is not taken
-
-
-@each(
-    ("op", "opset", "kind", "release", "taken"),
-    [
-        ("Pad", 21, "tensor(bfloat16)", "1.31.1", False),
-        ("Pad", 21, "tensor(bfloat16)", "1.32.0", True),
-        ("Pad", 21, FP32, "1.31.1", True),
-        ("BitShift", 11, "tensor(uint16)", "1.31.1", False),
-        ("BitShift", 11, "tensor(uint16)", "1.32.0", True),
-        ("Celu", 28, "tensor(float16)", "1.31.1", False),
-        ("Celu", 28, "tensor(float16)", "1.32.1", True),
-        ("Conv", 22, FP32, "1.20.1", False),
-        ("Conv", 22, FP32, "1.21.0", True),
-        ("Cast", 25, "tensor(float8e8m0)", "1.26.0", False),
-        ("Cast", 25, "tensor(float8e8m0)", "", True),
-    ],
-)
-def test_a_kernel_counts_from_the_release_that_brought_it(op: str, opset: int, kind: str, release: str, *, taken: bool):
-    """No kernel is predicted for a release older than itself."""
-    kernel, why = match("cpu", "", op, since("", op, opset) or 0, (kind,), (kind,), release)
+def test_a_row_takes_its_own_version_types_and_releases(
+    provider: Provider, op: str, opset: int, kind: str | None, release: str, *, taken: bool
+):
+    """Rows match by the version at which the operator last changed, by types, and from their release on."""
+    kernel, why = match(provider, "", op, since("", op, opset) or 0, (kind,), (kind,), release)
     assert (kernel is not None) is taken
     assert bool(why) is not taken
 
@@ -179,7 +166,7 @@ def test_unnamed_nodes_are_called_by_operator_and_place(written: Written):
     """A node without a name is its operator with its place in the file; the model itself is not changed."""
     model = written("g (float[2] x) => (float[2] y) { a = Relu(x) b = Neg(a) y = Relu(b) }")
     before = model.SerializeToString()
-    assert [node.name for node in check_model(model).nodes] == ["Relu#0", "Neg#1", "Relu#2"]
+    assert [*devices(check_model(model))] == ["Relu#0", "Neg#1", "Relu#2"]
     assert model.SerializeToString() == before
 
 
@@ -236,6 +223,9 @@ def test_branches_are_looked_into(written: Written):
     assert {"control-flow", "no-kernel"} <= set(keys(answer))
     assert examine(model).copies == 1
     assert str(answer.verdict).endswith("with 1 copy in every run.")
+    # A value that many nodes take elsewhere is copied once, and so is what comes back.
+    graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
+    assert examine(written(graph, opset=20)).copies == 3
 
 
 @each(
@@ -271,12 +261,6 @@ def test_operators_that_nothing_runs_stop_the_model(written: Written):
     assert devices(answer) == {"ImageDecoder#0": "none"}
     assert keys(answer)[0] == "not-implemented"
     assert str(answer.verdict).startswith("It does not load")
-
-
-def test_copies_are_counted_once_each_way(written: Written):
-    """A value that many nodes take elsewhere is copied once, and so is what comes back."""
-    graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
-    assert examine(written(graph, opset=20)).copies == 3
 
 
 def test_open_sizes_are_named_with_the_tool_that_fixes_them(written: Written):
