@@ -277,7 +277,7 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
         original.repeat()
         stay_inside()
         if not holds(()):
-            choice.keep(fewest(list(choice.slots), holds), "proof")
+            choice.keep(fewest(list(choice.slots), lambda kept: holds(kept, SURE)), "proof")
             settle(source, choice)
 
 
