@@ -18,7 +18,7 @@ import onnx
 import onnx.inliner
 import onnx.version_converter
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
 from assistant_addons.onnx.graph import (
@@ -37,7 +37,6 @@ FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
 RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a smaller weight stays in the graph, where shape inference may read it (chosen)
-MOST_SPREAD = 2**26  # numbers of a sparse tensor that is written out: one of a few bytes may have any shape (chosen)
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
 # The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
@@ -262,7 +261,7 @@ def _write_defaults(bare: ModelProto) -> None:
 
 
 def _tidy(model: ModelProto) -> None:
-    """Sort and name nodes, put constants among the weights, drop weights from the inputs and shapes that may be stale."""
+    """Sort and name nodes, make weights of constants, drop weights from the inputs and shapes that may be stale."""
     given = defaults(model)
     model.ir_version = min(max(model.ir_version, FIRST_FREE_IR), KNOWN_IR)
     for entry in model.opset_import:
@@ -282,11 +281,6 @@ def _tidy(model: ModelProto) -> None:
                 content.name = node.output[0]
                 graph.initializer.append(content)
         replace_nodes(graph, nodes)
-        whole = {sparse.values.name: _dense(sparse) for sparse in graph.sparse_initializer}
-        graph.initializer.extend(tensor for tensor in whole.values() if tensor is not None)
-        replace_all(
-            graph.sparse_initializer, [one for one in graph.sparse_initializer if whole[one.values.name] is None]
-        )
         weights = {tensor.name for tensor in graph.initializer} - given
         for side in (graph.input, graph.value_info):
             replace_all(side, [info for info in side if info.name not in weights])
@@ -309,29 +303,14 @@ def replace_all(entries: Any, new: list[Any]) -> None:  # noqa: ANN401 - protobu
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
-    """Return what a Constant node holds; None for text, and for what is sparse and cannot be written out."""
+    """Return what a Constant node holds; None for text, and for what is sparse."""
     entry = node.attribute[0] if node.attribute else None
     content = helper.get_attribute_value(entry) if entry is not None else None
     if isinstance(content, TensorProto):
         return content
-    if isinstance(content, SparseTensorProto):
-        return _dense(content)
     if entry is None or entry.name not in {"value_float", "value_floats", "value_int", "value_ints"}:
         return None
     return numpy_helper.from_array(np.asarray(content, np.float32 if "float" in entry.name else np.int64))
-
-
-def _dense(sparse: SparseTensorProto) -> TensorProto | None:
-    """Write a sparse tensor out; None for one that is broken, or would be too many numbers."""
-    values, places = numbers(sparse.values), numbers(sparse.indices)
-    if values is None or places is None or math.prod(sparse.dims) > MOST_SPREAD:
-        return None
-    whole = np.zeros(tuple(sparse.dims), values.dtype)
-    try:
-        whole[tuple(places.T) if places.ndim > 1 else np.unravel_index(places, whole.shape)] = values
-    except (IndexError, ValueError):
-        return None
-    return numpy_helper.from_array(whole, sparse.values.name)
 
 
 # ------------------------------------------------------------------ what is where
@@ -349,10 +328,9 @@ def _scopes(graph: GraphProto, outer: Scope) -> Iterator[Scope]:
         scope.makers.pop(info.name, None)
         scope.constants.pop(info.name, None)
     inputs = {info.name for info in graph.input}
-    for tensor in graph.initializer:
+    for tensor in chain(graph.initializer, (sparse.values for sparse in graph.sparse_initializer)):
         scope.types[tensor.name] = tensor.data_type
-        if tensor.name not in inputs:
-            scope.constants[tensor.name] = tensor
+    scope.constants |= {tensor.name: tensor for tensor in graph.initializer if tensor.name not in inputs}
     for node in graph.node:
         scope.makers |= dict.fromkeys(filter(None, node.output), node)
         _complete(node, scope)

@@ -6,7 +6,6 @@ Imports nothing of the assistant, as a child in another Python needs it, too.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib.util
 import math
 import os
@@ -14,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -346,15 +345,3 @@ def _beginning(items: list[str], high: int, holds: Callable[[Sequence[str]], boo
         middle = (low + high) // 2
         low, high = (low, middle) if holds(items[:middle]) else (middle, high)
     return items[:high]
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Collect no garbage: among many small objects that are none it would take a third of the time (measured)."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
