@@ -17,7 +17,7 @@ from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, LARGEST, Choice, Slots, choose, peak, settle
 from assistant_addons.onnx.prepare import FLOAT, HALF, Content, Prepared, attribute, prepare, replace_nodes
-from assistant_addons.onnx.proof import SURE, Obstacle, Original, fewest, loads, opened, rounded, run, uncollected
+from assistant_addons.onnx.proof import SURE, Obstacle, Original, fewest, loads, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -90,18 +90,14 @@ class Writer:
         graph.value_info.extend(infos)
 
     def _node(self, given: NodeProto, frame: _Frame) -> None:
-        part = self._chosen.get(given.name, Slots())
+        part, follows = self._chosen.get(given.name, Slots()), given.op_type in FOLLOWS
         node = NodeProto()
         node.CopyFrom(given)
         for name in consumed(given) - set(given.input):
             self._as_full(name, frame)
         for at, name in enumerate(given.input):
-            if at in part.inputs:
-                node.input[at] = self._as_half(name, frame)
-            elif given.op_type in FOLLOWS and name in frame.narrow:
-                node.input[at] = frame.half[name]
-            else:
-                node.input[at] = self._as_full(name, frame)
+            half = at in part.inputs or (follows and name in frame.narrow)
+            node.input[at] = (self._as_half if half else self._as_full)(name, frame)
         for inner in subgraphs(node):
             self._graph(inner, frame)
         for at, name in enumerate(given.output):
@@ -237,7 +233,6 @@ def to_fp16(
     return convert_prepared(prepare(model), keep=keep, samples=samples, keep_io_types=keep_io_types).filled()
 
 
-@uncollected()
 def convert_prepared(
     source: Prepared, *, keep: Iterable[str] = (), samples: Sequence[Feeds] = (), keep_io_types: bool = True
 ) -> Converted:
@@ -277,7 +272,7 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
         original.repeat()
         stay_inside()
         if not holds(()):
-            choice.keep(fewest(list(choice.slots), holds), "proof")
+            choice.keep(fewest(list(choice.slots), lambda kept: holds(kept, SURE)), "proof")
             settle(source, choice)
 
 

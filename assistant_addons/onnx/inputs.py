@@ -30,8 +30,8 @@ WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a 
 FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
 LONG = 64  # an axis of so many numbers may be one of time
 FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
-# Examples in one run, each of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
-EXAMPLES, MOST_NUMBERS = 4, 4096
+# Examples in one run, of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
+EXAMPLES, MOST_NUMBERS = 32, 2**14
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
 Size = dict[str, int]  # of each axis that the model leaves open, by its name
@@ -97,11 +97,12 @@ class Inputs:
                 {**dict.fromkeys(self._open, SIZES[0]), name: length} for name in self._open for length in lengths
             ]
         for size in [one for at, one in enumerate(found) if one not in found[:at]]:
-            for examples in (EXAMPLES, 1) if self._batch else (1,):
-                tried = size | dict.fromkeys(self._batch, examples)
-                largest = max((math.prod(self._shape(name, tried)) for name in self._dims), default=0)
-                if largest <= (MOST_NUMBERS * EXAMPLES if examples > 1 else MOST_TRIED) or not tried:
-                    yield tried
+            one = size | dict.fromkeys(self._batch, 1)
+            largest = max((math.prod(self._shape(name, one)) for name in self._dims), default=1)
+            if self._batch and 2 * largest <= MOST_NUMBERS:
+                yield one | dict.fromkeys(self._batch, min(EXAMPLES, MOST_NUMBERS // largest))
+            if largest <= MOST_TRIED or not one:
+                yield one
 
     def _is_sound(self, name: str) -> bool:
         """Return whether an input is a row of numbers of any length."""

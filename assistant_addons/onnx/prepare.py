@@ -18,7 +18,7 @@ import onnx
 import onnx.inliner
 import onnx.version_converter
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
 from assistant_addons.onnx.graph import (
@@ -37,15 +37,18 @@ FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
 RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a smaller weight stays in the graph, where shape inference may read it (chosen)
-MOST_SPREAD = 2**28  # numbers of all sparse tensors together: one of a few bytes may have any shape (chosen)
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
 # The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
 LAST_MATCHED = 21
-WITHOUT_SCATTER, WITH_SCATTER = (19, 18, 17), (17, 16)  # best first
 LEAVES_AT_20 = {"Erf", "Gelu", "GridSample"}  # from opset 20 on they, or what they are fused to, leave the device
-# onnx's converter has no way back for these (1.23), which were only given types, an input or an attribute.
-RESTAMPED = {"ConstantOfShape", "GlobalMaxPool", "LpPool", "Pad"}
+# The meaning of its scale changed at opset 21, and the converter has no way back: its definition takes its place.
+REDEFINED = {"GroupNormalization": 21}
+ILL_DEFINED = "AffineGrid"  # by Range of tensors that are no scalars, which ONNX Runtime refuses (onnx 1.23)
+# Nor has it one (onnx 1.23) for these, which were given types, an input, an attribute, or new names of modes.
+RESTAMPED = {"ConstantOfShape", "GlobalMaxPool", "GridSample", "LpPool", "Pad"}
+MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample from opset 20 on, and before
+NEW_CEILING = 19  # the opset from which on AveragePool with ceil_mode has another last window
 ASIDE = "assistant.aside"  # the domain of nodes that the converter leaves alone
 
 # They move numbers about and change none.
@@ -93,7 +96,7 @@ class Prepared:
     halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights in memory, once they were made
 
     def content(self, tensor: TensorProto) -> NDArray[Any] | None:
-        """Return the numbers of a weight that lies beside, None for any other; a file is mapped into memory, not read."""
+        """Return the numbers of a weight that lies beside, None for any other; a file is mapped, not read."""
         if tensor.name not in self.weights:
             return None
         tensor = self.weights[tensor.name]
@@ -126,12 +129,13 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
     """
     bare, weights = _skeleton(model)
     made = Prepared(bare, weights, folder)
-    made.model = _at_opset(bare, made.changes, lower=lower)
-    if made.model.functions:
-        _write_defaults(made.model)
-        made.model = onnx.inliner.inline_local_functions(made.model)
+    if bare.functions:
+        _write_defaults(bare)
+        made.model = onnx.inliner.inline_local_functions(bare)
+    _tidy(made.model)
+    if lower or opsets(bare).get("", 0) < FIRST_OPSET:
+        made.model = _at_best_opset(made.model, made.changes)
     made.given = defaults(made.model)
-    _tidy(made.model, made.given)
     for tensor in made.model.graph.initializer:  # what were constants
         if tensor.data_type == FLOAT and tensor.ByteSize() > SMALL_BYTES:
             made.weights[tensor.name] = TensorProto.FromString(tensor.SerializeToString())
@@ -172,15 +176,12 @@ def _set(message: Any, name: str, content: Any) -> None:  # noqa: ANN401 - proto
 # ------------------------------------------------------------------ opset
 
 
-def _at_opset(model: ModelProto, changes: list[tuple[str, str]], *, lower: bool) -> ModelProto:
-    """Bring a model that is too old up, and with `lower` one that is too new down; say where no way leads there."""
-    for entry in model.opset_import:
-        entry.domain = plain_domain(entry.domain)
+def _at_best_opset(model: ModelProto, changes: list[tuple[str, str]]) -> ModelProto:
+    """Bring a model that is too old up, and one that is too new down; say where no way leads there."""
     current = opsets(model).get("", 0)
-    targets: tuple[int, ...] = (FIRST_OPSET,) if 0 < current < FIRST_OPSET else best_opsets(model) if lower else ()
-    for target in targets:
+    for target in best_opsets(model):
         try:
-            made = _converted(model, target)
+            made = at_opset(model, target)
         except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
             reason = str(error).strip().splitlines()[0].rpartition("failed: ")[2]
             changes.append((f"{current} → {target} ✗", reason))
@@ -195,42 +196,54 @@ def best_opsets(model: ModelProto) -> tuple[int, ...]:
     current = opsets(model).get("", 0)
     ops = {node.op_type for node in model.graph.node}
     scatters = bool(ops & {"ScatterElements", "ScatterND"})
-    fits = current <= (17 if scatters else 19 if ops & LEAVES_AT_20 else LAST_MATCHED)
-    return () if fits else tuple(one for one in (WITH_SCATTER if scatters else WITHOUT_SCATTER) if one < current)
+    if FIRST_OPSET <= current <= (17 if scatters else 19 if ops & LEAVES_AT_20 else LAST_MATCHED) or not current:
+        return ()
+    wanted = (FIRST_OPSET,) if current < FIRST_OPSET else (17, 16, 19) if scatters else (19, 18, 17)
+    return tuple(one for one in wanted if one < current or current < FIRST_OPSET)
 
 
-def _converted(model: ModelProto, target: int) -> ModelProto:
-    """Convert to an opset: operators that it lacks are written out, by their definition."""
-    current = opsets(model).get("", 0)
+def at_opset(model: ModelProto, target: int) -> ModelProto:
+    """Return a model at another opset; operators that an older one lacks are written out, by their definition.
+
+    Raises `RuntimeError`, `ValueError` or `ValidationError` where an operator has no form there.
+    """
     made = ModelProto()
     made.CopyFrom(model)
-    if target < current:
-        newer = {node.op_type for body in bodies(model) for node in body.node if not node.domain}
-        newer = {op for op in newer if onnx.defs.has(op) and onnx.defs.get_schema(op, current).since_version > target}
-        lacking = [("", op) for op in newer if _is_new(op, target)]
-        if lacking:
-            made = onnx.inliner.inline_selected_functions(made, lacking, inline_schema_functions=True)
-        made.opset_import.add(domain=ASIDE, version=1)
-        for node in (node for body in bodies(made) for node in body.node if node.op_type in RESTAMPED):
-            node.domain = ASIDE
+    _tidy(made)
+    current = opsets(model).get("", 0)
+    ops = {node.op_type for body in bodies(made) for node in body.node if not node.domain}
+    lacking = [("", op) for op in ops if not _is_in(op, target) or target < REDEFINED.get(op, 0) <= current]
+    if ("", ILL_DEFINED) in lacking:
+        raise ValueError(ILL_DEFINED)
+    if lacking:
+        made.graph.value_info.add(name="")  # the inliner asks for the types of what is left out, and of weights
+        for tensor in made.graph.initializer:
+            made.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+        made = onnx.inliner.inline_selected_functions(made, lacking, inline_schema_functions=True)
+        for body in bodies(made):
+            replace_all(body.value_info, [info for info in body.value_info if info.name])
+    for node in (node for body in bodies(made) for node in body.node if target < current):
+        node.domain = ASIDE if node.op_type in RESTAMPED else node.domain
+        for entry in node.attribute if node.op_type == "GridSample" else ():
+            entry.s = MODES.get(entry.s, entry.s)
+        if target < NEW_CEILING <= current and node.op_type == "AveragePool" and attribute(node, "ceil_mode"):
+            raise ValueError("AveragePool: ceil_mode")
+    made.opset_import.add(domain=ASIDE, version=1)
     made = onnx.version_converter.convert_version(made, target)
-    for node in (node for body in bodies(made) for node in body.node if node.domain == ASIDE):
-        node.domain = ""
+    replace_all(made.opset_import, [entry for entry in made.opset_import if entry.domain != ASIDE])
     context = onnx.checker.C.CheckerContext()
     context.ir_version, context.opset_imports = KNOWN_IR, opsets(made)
-    for node in (node for body in bodies(made) for node in body.node if not any(subgraphs(node))):
-        onnx.checker.check_node(node, context)
-    for entry in list(made.opset_import):
-        if entry.domain == ASIDE:
-            made.opset_import.remove(entry)
+    for node in (node for body in bodies(made) for node in body.node):
+        node.domain = "" if node.domain == ASIDE else node.domain
+        if not any(subgraphs(node)):
+            onnx.checker.check_node(node, context)
+    _tidy(made)
     return made
 
 
-def _is_new(op: str, opset: int) -> bool:
-    try:
-        onnx.defs.get_schema(op, opset)
-    except onnx.defs.SchemaError:
-        return True
+def _is_in(op: str, opset: int) -> bool:
+    with contextlib.suppress(onnx.defs.SchemaError):
+        return onnx.defs.get_schema(op, opset) is not None
     return False
 
 
@@ -247,78 +260,57 @@ def _write_defaults(bare: ModelProto) -> None:
             node.attribute.extend(entry for entry in more if entry.name not in given)
 
 
-def _tidy(model: ModelProto, given: frozenset[str]) -> None:
-    """Sort and name nodes, put constants among the weights, take weights from the inputs and shapes that may be stale.
-
-    `folder` is where external data lie, `given` are the weights that stay inputs.
-    """
+def _tidy(model: ModelProto) -> None:
+    """Sort and name nodes, make weights of constants, drop weights from the inputs and shapes that may be stale."""
+    given = defaults(model)
     model.ir_version = min(max(model.ir_version, FIRST_FREE_IR), KNOWN_IR)
+    for entry in model.opset_import:
+        entry.domain = plain_domain(entry.domain)
     if "" not in opsets(model):
         model.opset_import.add(domain="", version=17)
-    names, left = set[str](), MOST_SPREAD
+    names = set[str]()
     for graph in bodies(model):
-        nodes = ordered(graph.node) or list(graph.node)
-        for sparse in list(graph.sparse_initializer):
-            if (whole := _dense(sparse, left)) is not None:
-                graph.initializer.append(whole)
-                graph.sparse_initializer.remove(sparse)
-        ends = {info.name for info in graph.output}
-        kept = []
-        for node in nodes:
+        ends, nodes = {info.name for info in graph.output}, []
+        for node in ordered(graph.node) or list(graph.node):
             node.domain = plain_domain(node.domain)
             node.name = unique_name(node.name or "".join(node.output[:1]) or node.op_type, names)
-            if node.domain == RUNTIME and RUNTIME not in opsets(model):
-                model.opset_import.add(domain=RUNTIME, version=1)
-            content = _constant(node, left) if node.op_type == "Constant" and not node.domain else None
-            if content is not None and node.output[0] not in ends:
+            content = _constant(node) if node.op_type == "Constant" and not node.domain else None
+            if content is None or node.output[0] in ends:
+                nodes.append(node)
+            else:
                 content.name = node.output[0]
                 graph.initializer.append(content)
-            else:
-                kept.append(NodeProto.FromString(node.SerializeToString()))
-        del graph.node[:]
-        graph.node.extend(kept)
+        replace_nodes(graph, nodes)
         weights = {tensor.name for tensor in graph.initializer} - given
-        inputs = [info for info in graph.input if info.name not in weights]
-        infos = [info for info in graph.value_info if info.name not in weights]
-        for side, entries in ((graph.input, inputs), (graph.value_info, infos)):
-            del side[:]
-            side.extend(entries)
-        for info in graph.value_info:  # a stale shape misleads every runtime
+        for side in (graph.input, graph.value_info):
+            replace_all(side, [info for info in side if info.name not in weights])
+        for info in graph.value_info:
             if info.type.HasField("tensor_type"):
                 info.type.tensor_type.ClearField("shape")
+    if RUNTIME not in opsets(model) and any(node.domain == RUNTIME for body in bodies(model) for node in body.node):
+        model.opset_import.add(domain=RUNTIME, version=1)
 
 
 def replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:
     """Put these nodes, which may be the graph's own, in place of all that a graph has."""
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    replace_all(graph.node, [NodeProto.FromString(node.SerializeToString()) for node in nodes])
 
 
-def _constant(node: NodeProto, most: int) -> TensorProto | None:
-    """Return what a Constant node holds; None for text, and for what is sparse and would be more than `most`."""
+def replace_all(entries: Any, new: list[Any]) -> None:  # noqa: ANN401 - protobuf's
+    """Put messages in place of all in a field."""
+    del entries[:]
+    entries.extend(new)
+
+
+def _constant(node: NodeProto) -> TensorProto | None:
+    """Return what a Constant node holds; None for text, and for what is sparse."""
     entry = node.attribute[0] if node.attribute else None
     content = helper.get_attribute_value(entry) if entry is not None else None
     if isinstance(content, TensorProto):
         return content
-    if isinstance(content, SparseTensorProto):
-        return _dense(content, most)
     if entry is None or entry.name not in {"value_float", "value_floats", "value_int", "value_ints"}:
         return None
     return numpy_helper.from_array(np.asarray(content, np.float32 if "float" in entry.name else np.int64))
-
-
-def _dense(sparse: SparseTensorProto, most: int) -> TensorProto | None:
-    """Write a sparse tensor out; None for one that is broken, or would be more numbers than `most`."""
-    values, places = numbers(sparse.values), numbers(sparse.indices)
-    if values is None or places is None or math.prod(sparse.dims) > most:
-        return None
-    whole = np.zeros(tuple(sparse.dims), values.dtype)
-    try:
-        whole[tuple(places.T) if places.ndim > 1 else np.unravel_index(places, whole.shape)] = values
-    except (IndexError, ValueError):
-        return None
-    return numpy_helper.from_array(whole, sparse.values.name)
 
 
 # ------------------------------------------------------------------ what is where
@@ -336,10 +328,9 @@ def _scopes(graph: GraphProto, outer: Scope) -> Iterator[Scope]:
         scope.makers.pop(info.name, None)
         scope.constants.pop(info.name, None)
     inputs = {info.name for info in graph.input}
-    for tensor in graph.initializer:
+    for tensor in chain(graph.initializer, (sparse.values for sparse in graph.sparse_initializer)):
         scope.types[tensor.name] = tensor.data_type
-        if tensor.name not in inputs:
-            scope.constants[tensor.name] = tensor
+    scope.constants |= {tensor.name: tensor for tensor in graph.initializer if tensor.name not in inputs}
     for node in graph.node:
         scope.makers |= dict.fromkeys(filter(None, node.output), node)
         _complete(node, scope)

@@ -6,7 +6,6 @@ Imports nothing of the assistant, as a child in another Python needs it, too.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib.util
 import math
 import os
@@ -14,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -42,7 +41,8 @@ LARGEST = 65504.0  # of FP16
 MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
 # How often these are drawn at most, and how long that may take (chosen): rounding shows in some results and not in
-# others. It is enough once where the results differ by no more than a share of what they may.
+# others. Once is enough where the results differ by no more than a share of what they may, which is also what must be
+# reached once something has to stay FP32.
 REPEATS, REPEAT_SECONDS = 5, 0.5
 SURE = 0.5
 # What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
@@ -345,15 +345,3 @@ def _beginning(items: list[str], high: int, holds: Callable[[Sequence[str]], boo
         middle = (low + high) // 2
         low, high = (low, middle) if holds(items[:middle]) else (middle, high)
     return items[:high]
-
-
-@contextlib.contextmanager
-def uncollected() -> Iterator[None]:
-    """Collect no garbage: among many small objects that are none it would take a third of the time (measured)."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
