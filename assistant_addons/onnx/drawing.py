@@ -125,11 +125,11 @@ def share_bar(answer: Checked) -> str:
 
 
 def bar_line(parts: Iterable[tuple[Text, int, str]]) -> Line:
-    """Return a bar of blocks in colours, whose parts are also told apart by their filling, and what they are."""
+    """Return a bar in colours, whose parts are also told apart by their signs, in any code page, and what they are."""
     parts = list(parts)
     total = sum(count for _name, count, _colour in parts) or 1
     line, words = Line(), Line()
-    for (name, count, colour), block in zip(parts, "█▒░", strict=False):
+    for (name, count, colour), block in zip(parts, "#-x", strict=False):
         line.append(block * max(1, round(BAR * count / total)), style=colour)
         words.append(f"  {block} {render(name)} {count} ({count / total:.0%})", style=colour)
     return line + words
