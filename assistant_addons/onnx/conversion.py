@@ -18,9 +18,9 @@ from assistant.api.records import to_json
 from assistant.api.system import open_regular, unwritable_error, write_atomically
 from assistant.api.texts import verbatim
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
+from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
-from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.load import load_model, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
 
