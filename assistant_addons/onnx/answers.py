@@ -46,7 +46,7 @@ class Fp16Summary(Record, frozen=True):
     converted: int
     kept: tuple[Kept, ...]
     proved: bool
-    obstacle: Literal["", "missing", "run", "random"] = ""  # to a proof
+    obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
 
 
 def default_output(source: Path) -> Path:

@@ -23,6 +23,7 @@ from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
 from assistant_addons.onnx.load import load_model, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
+from assistant_addons.onnx.proof import loads
 
 # Why an operation stays FP32, by the key that the conversion gives.
 WHY_KEPT: dict[str, Message] = {
@@ -37,6 +38,7 @@ WHY_UNPROVED: dict[str, Message] = {
     "missing": _("ONNX Runtime is not installed beside the assistant"),
     "random": _("the model draws numbers at random, and no two runs agree"),
     "run": _("ONNX Runtime could not run the model"),
+    "size": _("the model is too large to be held in memory three times"),
 }
 
 
@@ -70,10 +72,12 @@ def convert(  # noqa: PLR0913 - the options of the command
     prepared = prepare(model, source.parent, lower=True)
     made = convert_prepared(prepared, keep=keep, samples=samples, keep_io_types=keep_io_types) if fp16 else None
     changes = tuple(_changes(model, prepared, made))
-    _accept(source, changes, made, strict=strict)
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
         result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)
         save_model(result, output, source=source, folder=place, content=content)
+        if made and prepared.is_giant:
+            made.reason = loads(str(place / output.name)) or ""
+        _accept(source, changes, made, strict=strict)
         _validate(place / output.name, in_full=not (made and made.loaded))
         done = Conversion(
             source=str(source),

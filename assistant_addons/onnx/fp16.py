@@ -272,7 +272,8 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
         original.repeat()
         stay_inside()
         if not holds(()):
-            choice.keep(fewest(list(choice.slots), lambda kept: holds(kept, SURE)), "proof")
+            surely = fewest(list(choice.slots), lambda kept: holds(kept, SURE))
+            choice.keep(surely if len(surely) < len(choice.slots) else fewest(list(choice.slots), holds), "proof")
             settle(source, choice)
 
 
@@ -282,15 +283,17 @@ def _load(made: Converted) -> None:
     Nothing is to be said against a result where the runtime does not load the source either.
     """
     choice, source = made.choice, made.source
-    reason = loads(made.filled())
-    if reason and not loads(_filled(source.model, source.content)):
+    if source.is_giant:
+        return
+    reason = loads(made.filled().SerializeToString())
+    if reason and not loads(_filled(source.model, source.content).SerializeToString()):
 
         def loads_without(kept: Iterable[str]) -> bool:
-            return not loads(replace(made, choice=Choice(choice.without(kept))).filled())
+            return not loads(replace(made, choice=Choice(choice.without(kept))).filled().SerializeToString())
 
         choice.keep(fewest(list(choice.slots), loads_without), "crash")
         del made.writer
-        reason = made.reason = loads(made.filled()) or ""
+        reason = made.reason = loads(made.filled().SerializeToString()) or ""
     made.loaded = None if reason is None else not reason
 
 

@@ -37,6 +37,7 @@ FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
 RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a smaller weight stays in the graph, where shape inference may read it (chosen)
+MOST_BYTES = 2**31 - 2**27  # protobuf ends at 2 GB
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
 # The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
@@ -94,6 +95,11 @@ class Prepared:
     scopes: list[Scope] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
     halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights in memory, once they were made
+
+    @property
+    def is_giant(self) -> bool:
+        """Whether its weights are too large to be handed over in one piece."""
+        return bool(sum(math.prod(tensor.dims) * 4 for tensor in self.weights.values()) > MOST_BYTES)
 
     def content(self, tensor: TensorProto) -> NDArray[Any] | None:
         """Return the numbers of a weight that lies beside, None for any other; a file is mapped, not read."""

@@ -56,12 +56,11 @@ AT_RANDOM = frozenset({
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
 SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
-MOST_BYTES = 2**31 - 2**27  # of a model that may be handed over in one piece; protobuf ends at 2 GB
 LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
 SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
 
-# Why no run tells: no ONNX Runtime, a model that it cannot run, or one that draws at random.
-Obstacle = Literal["", "missing", "run", "random"]
+# Why no run tells: no ONNX Runtime, a model that is too large or that it cannot run, or one that draws at random.
+Obstacle = Literal["", "missing", "size", "run", "random"]
 
 
 # ------------------------------------------------------------------ running
@@ -143,23 +142,23 @@ def _round(graph: GraphProto, halves: set[str], taken: set[str]) -> None:
     del graph.value_info[:]
 
 
-def loads(model: ModelProto) -> str | None:
-    """Return why ONNX Runtime does not load a model with its own settings: "" where it does, "died" for a crash.
+def loads(model: bytes | str) -> str | None:
+    """Return why ONNX Runtime does not load a model, or file, with its own settings: "" where it does.
 
-    It is loaded in a fork of this process. None says that it was not tried, or took too long.
+    It is loaded in a fork of this process; a crash is answered by "died". None says that it was not tried, or took too
+    long.
     """
-    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime") or model.ByteSize() > MOST_BYTES:
+    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime"):
         return None
     import onnxruntime  # noqa: PLC0415 - as above
 
-    content = model.SerializeToString()
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         try:
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 4
-            onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+            onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001 - the runtime's errors share no base
             os.write(writing, str(error).encode()[:4000])
             os._exit(1)
@@ -239,6 +238,9 @@ class Original:
         self._inputs, self._size = Inputs(source), Size()
         self.names = [info.name for info in source.model.graph.output]
         ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
+        if source.is_giant:
+            self.obstacle = "size"
+            return
         with contextlib.suppress(Exception):  # the runtime's own errors share no base
             model, self._gauged = _gauged(source)
             self._session = opened(model, source.content, in_order=True)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from addons.onnx.traps import trap
 from click.testing import CliRunner
 from onnx import numpy_helper
+from tables import each
 
 from assistant.model.errors import BadInput, WorkFailed
 from assistant_addons.onnx.command import onnx as command
@@ -129,3 +131,52 @@ def test_strict_refuses_what_no_run_has_proved(saved: Callable[..., Path]) -> No
     assert done.half is not None
     assert not done.half.proved
     assert any("no run has proved it" in str(change.why) for change in done.changes)
+
+
+@pytest.fixture
+def crashing(saved: Callable[..., Path]) -> Path:
+    """Write a model that ONNX Runtime loads in FP32, and dies of in FP16: a product behind a moved batch."""
+    return saved(
+        "g (float[6, 2, 8] x) => (float[2, 6, 4] y) { t = Transpose<perm = [1, 0, 2]>(x) y = MatMul(t, w) }",
+        weights={"w": np.full((8, 4), 0.5, np.float32)},
+    )
+
+
+@each("known", [True, False])
+def test_what_crashes_the_runtime_stays_fp32(crashing: Path, known: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    """Whether it is known beforehand, or found by loading the result."""
+    if not known:
+        monkeypatch.setattr("assistant_addons.onnx.keep._crashing", lambda _scope: iter(()))
+    done = convert(crashing, force=True)
+    assert done.loaded is True
+    assert done.half is not None
+    assert {kept.why for kept in done.half.kept} == {"crash"}
+    assert done.half.converted
+    assert json.loads(Path(f"{done.output}.log.json").read_text(encoding="utf-8"))["loaded"] is True
+
+
+def test_what_does_not_load_is_not_written(crashing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier result stays as it is."""
+    earlier = Path(convert(crashing).output)
+    before = earlier.read_bytes()
+    answers = iter(["it died", ""])  # of the result, and of its source
+    monkeypatch.setattr("assistant_addons.onnx.fp16.loads", lambda _model: next(answers, "it died"))
+    with pytest.raises(WorkFailed, match="Nothing in"):
+        convert(crashing, force=True)
+    assert earlier.read_bytes() == before
+    assert not list(crashing.parent.glob("*.part"))
+
+
+def test_weights_in_a_file_of_their_own_are_converted_one_at_a_time(
+    saved: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is too large for one file is never held in one piece, and the result's weights lie beside it."""
+    weights = np.random.default_rng(0).standard_normal((700, 700)).astype(np.float32) / 26
+    path = saved("g (float[2, 700] x) => (float[2, 700] y) { a = MatMul(x, w) y = Tanh(a) }", weights={"w": weights})
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="weights.bin")
+    monkeypatch.setattr("assistant_addons.onnx.load.LIMIT", 2**27 + 2**19)
+    done = convert(path)
+    assert Path(f"{done.output}.data").stat().st_size == weights.nbytes // 2
+    given = {"x": np.ones((2, 700), np.float32)}
+    one, other = (onnxruntime.InferenceSession(str(file)).run(None, given)[0] for file in (path, done.output))
+    assert np.abs(one - other).max() < 1e-2
