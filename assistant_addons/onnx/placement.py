@@ -46,9 +46,14 @@ from assistant_addons.onnx.operators import (
     takes,
     unknown_domain,
 )
-from assistant_addons.onnx.prepare import _skeleton as skeleton
-from assistant_addons.onnx.prepare import _write_defaults as write_defaults
-from assistant_addons.onnx.prepare import attribute, numbers
+from assistant_addons.onnx.prepare import (
+    add_defaults,
+    attribute,
+    numbers,
+    replace_nodes,
+    skeleton,
+    write_defaults,
+)
 
 TENSORS = {number: f"tensor({name.lower()})" for name, number in TensorProto.DataType.items()}
 NUMBERS = {
@@ -171,9 +176,7 @@ def _tidy(graph: GraphProto) -> None:
     given = list(graph.node)
     nodes = ordered(given) or given
     if any(one is not other for one, other in zip(nodes, given, strict=True)):
-        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(copies)
+        replace_nodes(graph, nodes)
     for node in graph.node:
         node.domain = plain_domain(node.domain)
     for sparse in graph.sparse_initializer:
@@ -331,9 +334,8 @@ class _Placer:
         schema = described(domain, op, opset)
         if schema is None or any(value is not None and value.type is None for value in node.inputs):
             return []
-        call, named = NodeProto.FromString(node.proto.SerializeToString()), {one.name for one in node.proto.attribute}
-        unsaid = (one.default_value for name, one in schema.attributes.items() if name not in named)
-        call.attribute.extend(one for one in unsaid if one.name)  # which onnx's inliner forgets
+        call = NodeProto.FromString(node.proto.SerializeToString())
+        add_defaults(call, schema)
         infos = {
             name: ValueInfoProto(name=name, type=value.proto)
             for name, value in zip(node.proto.input, node.inputs, strict=True)
