@@ -18,10 +18,10 @@ from assistant.api.records import to_json
 from assistant.api.system import open_regular, unwritable_error, write_atomically
 from assistant.api.texts import verbatim
 from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
+from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
-from assistant_addons.onnx.isolated import kept_aside
-from assistant_addons.onnx.load import load_model, result_path, save_model
+from assistant_addons.onnx.load import invalid_model_error, load_model, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
 from assistant_addons.onnx.proof import loads
 
@@ -78,7 +78,7 @@ def convert(  # noqa: PLR0913 - the options of the command
         if made and prepared.is_giant:
             made.reason = loads(str(place / output.name)) or ""
         _accept(source, changes, made, strict=strict)
-        _validate(place / output.name, in_full=not (made and made.loaded))
+        _validate(place / output.name, source, in_full=not (made and made.loaded))
         done = Conversion(
             source=str(source),
             output=str(output),
@@ -153,10 +153,12 @@ def read_samples(path: str | Path) -> dict[str, Any]:
         raise BadInput(message, hint=_("Write it with numpy.savez, an array for each input.")) from error
 
 
-def _validate(path: Path, *, in_full: bool) -> None:
+def _validate(path: Path, source: Path, *, in_full: bool) -> None:
     try:
         onnx.checker.check_model(str(path), full_check=in_full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError) as error:
+        if refused := invalid_model_error(source):
+            raise refused from error
         reason = str(error).strip().splitlines()[0]
         raise WorkFailed(
             _("The converted model is not valid, so it was not written: {reason}.", reason=reason),

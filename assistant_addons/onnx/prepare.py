@@ -133,10 +133,10 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
 
     `folder` is where its external data lie.
     """
-    bare, weights = _skeleton(model)
+    bare, weights = skeleton(model)
     made = Prepared(bare, weights, folder)
     if bare.functions:
-        _write_defaults(bare)
+        write_defaults(bare)
         made.model = onnx.inliner.inline_local_functions(bare)
     _tidy(made.model)
     if lower or opsets(bare).get("", 0) < FIRST_OPSET:
@@ -153,7 +153,7 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
     return made
 
 
-def _skeleton(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
+def skeleton(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
     """Copy a model without the contents of its large FP32 weights, and of those that were not read; return both."""
     bare, weights = ModelProto(), {}
     for descriptor, content in model.ListFields():
@@ -222,6 +222,8 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     if ("", ILL_DEFINED) in lacking:
         raise ValueError(ILL_DEFINED)
     if lacking:
+        for node in (node for body in bodies(made) for node in body.node if ("", node.op_type) in lacking):
+            add_defaults(node, schema(node, opsets(model)))
         made.graph.value_info.add(name="")  # the inliner asks for the types of what is left out, and of weights
         for tensor in made.graph.initializer:
             made.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
@@ -247,6 +249,13 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     return made
 
 
+def add_defaults(node: NodeProto, form: onnx.defs.OpSchema | None) -> None:
+    """Write the default attributes of a node's operator out, as onnx's inliner forgets them."""
+    given = {entry.name for entry in node.attribute}
+    unsaid = (one.default_value for name, one in (form.attributes if form else {}).items() if name not in given)
+    node.attribute.extend(entry for entry in unsaid if entry.name)
+
+
 def _is_in(op: str, opset: int) -> bool:
     with contextlib.suppress(onnx.defs.SchemaError):
         return onnx.defs.get_schema(op, opset) is not None
@@ -256,7 +265,7 @@ def _is_in(op: str, opset: int) -> bool:
 # ------------------------------------------------------------------ form
 
 
-def _write_defaults(bare: ModelProto) -> None:
+def write_defaults(bare: ModelProto) -> None:
     """Write the default attributes of local functions out at each call, as onnx's inliner forgets them."""
     known = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in bare.functions}
     for body in bodies(bare):

@@ -14,8 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.transformers.float16 import convert_float_to_float16
 from tables import each
 
-from assistant_addons.onnx import convert
-from assistant_addons.onnx.compare import try_model
+from assistant_addons.onnx import convert, try_model
 from assistant_addons.onnx.inputs import FARTHEST, Inputs, traced_lengths
 from assistant_addons.onnx.prepare import prepare
 
