@@ -17,7 +17,7 @@ from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, LARGEST, Choice, Slots, choose, peak, settle
 from assistant_addons.onnx.prepare import FLOAT, HALF, Content, Prepared, attribute, prepare, replace_nodes
-from assistant_addons.onnx.proof import SURE, Obstacle, Original, fewest, loads, opened, rounded, run
+from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loads, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -272,7 +272,7 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
         original.repeat()
         stay_inside()
         if not holds(()):
-            surely = fewest(list(choice.slots), lambda kept: holds(kept, SURE))
+            surely = fewest(list(choice.slots), lambda kept: holds(kept, SEARCHED))
             choice.keep(surely if len(surely) < len(choice.slots) else fewest(list(choice.slots), holds), "proof")
             settle(source, choice)
 

@@ -31,7 +31,7 @@ FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,
 LONG = 64  # an axis of so many numbers may be one of time
 FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
 # Examples in one run, of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
-EXAMPLES, MOST_NUMBERS = 32, 2**14
+EXAMPLES, MOST_NUMBERS = 8, 2**14
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
 Size = dict[str, int]  # of each axis that the model leaves open, by its name

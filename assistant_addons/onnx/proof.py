@@ -41,10 +41,10 @@ LARGEST = 65504.0  # of FP16
 MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
 # How often these are drawn at most, and how long that may take (chosen): rounding shows in some results and not in
-# others. Once is enough where the results differ by no more than a share of what they may, which is also what must be
-# reached once something has to stay FP32.
-REPEATS, REPEAT_SECONDS = 5, 0.5
-SURE = 0.5
+# others. Once is enough where the results differ by no more than a share of what they may; where something has to stay
+# FP32, another share is to be reached.
+REPEATS, REPEAT_SECONDS = 3, 1.0
+SURE, SEARCHED = 0.5, 0.75
 # What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
 FIRST_SUMMED = {
     "GroupNormalization": 1, "InstanceNormalization": 2, "LayerNormalization": -1, "LpNormalization": -1,
