@@ -153,7 +153,8 @@ def call(
         folder, lines, watch = Path(name).resolve(), deque[str](maxlen=KEPT_LINES), _Watch(bounds.memory)
         job = {"function": function, "arguments": arguments, "model": model, "here": str(Path.cwd())}
         stdin = json.dumps({**job, "limits": bounds.of_system()})
-        argv = [python, "-X", "utf8", "-c", BOOT, json.dumps(_own_paths(python))]
+        program = Path(python).absolute() if len(Path(python).parts) > 1 else python  # seen from another folder
+        argv = [program, "-X", "utf8", "-c", BOOT, json.dumps(_own_paths(python))]
         isolation = Isolation(clean_environment(folder), folder, LONGEST_LINE, watch)
         try:
             code = stream(argv, lines.append, cancel=cancel, limit=bounds.seconds, stdin=stdin, isolation=isolation)
@@ -237,11 +238,13 @@ class _Watch:
 def kept_aside(output: Path) -> Iterator[Path]:
     """Provide a folder on the disk of the output, and move what lies in it beside the output at the end.
 
-    After an exception nothing is. Weights are moved before their model, of which an older one goes first. Raises
+    Where none can be made there, another will do, as what is wrong with the model is told first. After an exception
+    nothing is moved. Weights are moved before their model, of which an older one goes first. Raises
     `WorkFailed` where nothing can be written.
     """
+    place = output.parent if os.access(output.parent, os.W_OK) else None
     try:
-        with TemporaryDirectory(f".{output.name}.part", dir=output.parent, ignore_cleanup_errors=True) as name:
+        with TemporaryDirectory(f".{output.name}.part", dir=place, ignore_cleanup_errors=True) as name:
             yield Path(name)
             parts = sorted(Path(name).iterdir(), key=lambda part: (part.suffix != ".data", part.name))
             for part in parts:

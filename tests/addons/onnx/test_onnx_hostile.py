@@ -63,6 +63,15 @@ def test_the_command_refuses_it(work: str, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_what_is_wrong_with_the_model_is_said_before_what_is_wrong_with_the_place(tmp_path: Path) -> None:
+    """A name that is mistyped is no output that cannot be written."""
+    refused(assistant("convert", tmp_path / "none" / "model.onnx"), 2, "none/model.onnx cannot be read")
+    model = tmp_path / "model.onnx"
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+    onnx.save(parser.parse_model(text), model)
+    refused(assistant("convert", model, "--to", tmp_path / "none" / "result.onnx"), 1, "result.onnx cannot be written")
+
+
 @pytest.mark.full
 @EVERY
 @pytest.mark.parametrize("work", ["check", "convert"])
