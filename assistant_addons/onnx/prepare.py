@@ -37,6 +37,7 @@ FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
 RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a smaller weight stays in the graph, where shape inference may read it (chosen)
+LARGEST = 65504.0  # of FP16
 MOST_BYTES = 2**31 - 2**27  # protobuf ends at 2 GB
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
@@ -222,14 +223,7 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     if ("", ILL_DEFINED) in lacking:
         raise ValueError(ILL_DEFINED)
     if lacking:
-        for node in (node for body in bodies(made) for node in body.node if ("", node.op_type) in lacking):
-            add_defaults(node, schema(node, opsets(model)))
-        made.graph.value_info.add(name="")  # the inliner asks for the types of what is left out, and of weights
-        for tensor in made.graph.initializer:
-            made.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-        made = onnx.inliner.inline_selected_functions(made, lacking, inline_schema_functions=True)
-        for body in bodies(made):
-            replace_all(body.value_info, [info for info in body.value_info if info.name])
+        made = _written_out(made, lacking)
     for node in (node for body in bodies(made) for node in body.node if target < current):
         node.domain = ASIDE if node.op_type in RESTAMPED else node.domain
         for entry in node.attribute if node.op_type == "GridSample" else ():
@@ -246,6 +240,19 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
         if not any(subgraphs(node)):
             onnx.checker.check_node(node, context)
     _tidy(made)
+    return made
+
+
+def _written_out(model: ModelProto, ops: list[tuple[str, str]]) -> ModelProto:
+    """Return a model, which is used up, with the definitions of these operators in their place."""
+    for node in (node for body in bodies(model) for node in body.node if (node.domain, node.op_type) in ops):
+        add_defaults(node, schema(node, opsets(model)))
+    model.graph.value_info.add(name="")  # the inliner asks for the types of what is left out, and of weights
+    for tensor in model.graph.initializer:
+        model.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    made = onnx.inliner.inline_selected_functions(model, ops, inline_schema_functions=True)
+    for body in bodies(made):
+        replace_all(body.value_info, [info for info in body.value_info if info.name])
     return made
 
 
