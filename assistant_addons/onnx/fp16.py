@@ -15,8 +15,8 @@ from onnx.external_data_helper import uses_external_data
 
 from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
-from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, LARGEST, Choice, Slots, choose, peak, settle
-from assistant_addons.onnx.prepare import FLOAT, HALF, Content, Prepared, attribute, prepare, replace_nodes
+from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, Choice, Slots, choose, peak, settle
+from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, attribute, prepare, replace_nodes
 from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loads, opened, rounded, run
 
 # ------------------------------------------------------------------ writing

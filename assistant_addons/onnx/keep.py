@@ -17,6 +17,7 @@ from assistant_addons.onnx.graph import subgraphs
 from assistant_addons.onnx.prepare import (
     ARITHMETIC,
     FLOAT,
+    LARGEST,
     MOVES,
     NO_TENSOR,
     RUNTIME,
@@ -30,7 +31,6 @@ from assistant_addons.onnx.prepare import (
 )
 
 Why = Literal["asked", "definition", "exact", "proof", "crash"]
-LARGEST = 65504.0  # of FP16
 ROUNDED_AWAY = 6e-7  # below, rounding to FP16 changes a number by more than 5 %
 SIGNIFICANT = 2.0**-10  # of a tensor's largest: what is smaller does not count beside it
 TINY_EPSILON = 1e-7  # FP16's smallest number is 6e-8, beside which a smaller epsilon is nothing

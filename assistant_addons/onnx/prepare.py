@@ -37,6 +37,7 @@ FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 UNKNOWN, NO_TENSOR = 0, -1  # beside the element types of TensorProto
 RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a smaller weight stays in the graph, where shape inference may read it (chosen)
+LARGEST = 65504.0  # of FP16
 MOST_BYTES = 2**31 - 2**27  # protobuf ends at 2 GB
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
@@ -222,7 +223,7 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     if ("", ILL_DEFINED) in lacking:
         raise ValueError(ILL_DEFINED)
     if lacking:
-        made = _define(made, lacking)
+        made = _written_out(made, lacking)
     for node in (node for body in bodies(made) for node in body.node if target < current):
         node.domain = ASIDE if node.op_type in RESTAMPED else node.domain
         for entry in node.attribute if node.op_type == "GridSample" else ():
@@ -242,9 +243,9 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     return made
 
 
-def _define(model: ModelProto, ops: list[tuple[str, str]]) -> ModelProto:
-    """Return a model in which these operators are written out by their definitions."""
-    for node in (node for body in bodies(model) for node in body.node if ("", node.op_type) in ops):
+def _written_out(model: ModelProto, ops: list[tuple[str, str]]) -> ModelProto:
+    """Return a model, which is used up, with the definitions of these operators in their place."""
+    for node in (node for body in bodies(model) for node in body.node if (node.domain, node.op_type) in ops):
         add_defaults(node, schema(node, opsets(model)))
     model.graph.value_info.add(name="")  # the inliner asks for the types of what is left out, and of weights
     for tensor in model.graph.initializer:

@@ -22,7 +22,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
-from assistant_addons.onnx.prepare import FLOAT, HALF, Content, Prepared, replace_nodes, scopes
+from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, replace_nodes, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
 # FP16 kernel for most of them on the CPU, and drops the casts that it puts around those it lacks.
@@ -36,7 +36,6 @@ CLOSE = 4e-3  # of the largest number: what an output may differ by
 CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows (chosen)
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
-LARGEST = 65504.0  # of FP16
 # How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
 MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
