@@ -293,16 +293,29 @@ def settle(source: Prepared, choice: Choice) -> None:
 
 
 def _beyond(source: Prepared, scope: Scope) -> Iterator[NodeProto]:
-    """Find the nodes that take a constant which FP16 cannot hold."""
+    """Find the nodes that take a constant which FP16 cannot hold, a sum with one, such as an epsilon, or the root of that."""
+    sums = set[str]()
     for node in scope.graph.node:
-        for at, name in enumerate(node.input):
-            # A bound for Clip beyond FP16 bounds nothing, so its largest number will do.
-            if name not in scope.constants or scope.types[name] != FLOAT or (node.op_type == "Clip" and at):
-                continue
-            content = source.content(scope.constants[name])
-            array = numbers(scope.constants[name]) if content is None else content
-            if array is not None and not fits(array, divides=node.op_type == "Div" and at == 1):
-                yield node
+        summed = not sums.isdisjoint(node.input)
+        unfit = [at for at, name in enumerate(node.input) if not _fits(source, scope, node, at, name)]
+        if unfit or summed:
+            yield node
+        if (unfit and node.op_type in {"Add", "Max", "Sub"}) or (
+            summed and node.op_type in {"Pow", "Reciprocal", "Sqrt"}
+        ):
+            sums.update(node.output)
+
+
+def _fits(source: Prepared, scope: Scope, node: NodeProto, at: int, name: str) -> bool:
+    """Return whether FP16 holds one input of a node, as far as it is constant.
+
+    A bound for Clip beyond FP16 bounds nothing, so its largest number will do.
+    """
+    if name not in scope.constants or scope.types[name] != FLOAT or (node.op_type == "Clip" and at):
+        return True
+    content = source.content(scope.constants[name])
+    array = numbers(scope.constants[name]) if content is None else content
+    return array is None or fits(array, divides=node.op_type == "Div" and at == 1)
 
 
 def fits(array: NDArray[np.float32], *, divides: bool = False) -> bool:

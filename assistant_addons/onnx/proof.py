@@ -22,15 +22,14 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
-from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, replace_nodes, scopes
+from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, MOVES, Content, Prepared, replace_nodes, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
 # FP16 kernel for most of them on the CPU, and drops the casts that it puts around those it lacks.
-PASSES = frozenset({
-    "Cast", "CastLike", "Concat", "Constant", "ConstantOfShape", "DepthToSpace", "Expand", "Flatten", "Gather",
-    "GatherElements", "GatherND", "Identity", "If", "Loop", "Range", "Reshape", "Scan", "SequenceAt",
-    "SequenceConstruct", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-})  # fmt: skip
+PASSES = MOVES | {
+    "Cast", "CastLike", "Constant", "ConstantOfShape", "If", "Loop", "Range", "Scan", "SequenceAt", "SequenceConstruct",
+    "Shape", "Size",
+}  # fmt: skip
 # Chosen on the models of tests/addons/onnx/traps.py and on onnx's own test models.
 CLOSE = 4e-3  # of the largest number: what an output may differ by
 CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows (chosen)
