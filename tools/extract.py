@@ -115,12 +115,6 @@ def hints(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
         yield 0, None, hint["text"], []
 
 
-def defects(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield the sentences about each known defect of a runtime."""
-    for row in tomllib.loads(file.read().decode())["defect"]:
-        yield from ((0, None, row[column], []) for column in ("text", "way"))
-
-
 def of_click(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield click's own sentences that users meet: one per line, its plural after a tab."""
     for number, line in enumerate(file.read().decode().splitlines(), 1):

@@ -142,7 +142,8 @@ def table(dumps: dict[str, Any], as_of: str) -> str:
     head = {name: old[name] for name in ("provider", "source")} | {"as_of": as_of}
     head |= {"holds_for": f"onnxruntime {next(iter(dumps))} to {list(dumps)[-1]}", "about": old["about"]}
     lines = [f"  {json.dumps(name)}: {json.dumps(text)}," for name, text in head.items()]
-    lines += ['  "type_sets": [', ",\n".join(f"    {text}" for text in sets), "  ],"]
+    rest = json.dumps(old["runtimes"], indent=2).replace("\n", "\n  ")
+    lines += [f'  "runtimes": {rest},', '  "type_sets": [', ",\n".join(f"    {text}" for text in sets), "  ],"]
     parts = (f'  "{name}": {{\n{domains(part)}\n  }}' for name, part in (("operators", operators), ("signatures", own)))
     return "\n".join(("{", *lines, ",\n".join(parts), "}", ""))
 

@@ -12,7 +12,7 @@ MODULES = {
     "check_model": "check",
     "load_model": "load",
     "save_model": "load",
-    "try_model": "compare",
+    "try_model": "trial",
     "convert": "conversion",
     "to_fp16": "fp16",
 }

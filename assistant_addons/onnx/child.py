@@ -1,185 +1,257 @@
-"""Runs one model in a process of its own: a request on standard input, one JSON line out."""
+"""Calls functions of ours on strangers' models in a child: with limits, a clean environment and a throw-away folder."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import statistics
+import os
+import site
 import sys
+import sysconfig
 import time
-from collections import Counter
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
+from assistant.api import AssistantError, BadInput, Record, Text, WorkFailed, _
+from assistant.api.records import from_json
+from assistant.api.system import (
+    CancelToken,
+    Isolation,
+    discard,
+    fsync_path,
+    put_in_place,
+    read_regular,
+    stream,
+    telemetry_off,
+    unwritable_error,
+)
+from assistant_addons.onnx.confined import ANSWER, REFUSAL
 
-PROVIDERS = {"dml": "DmlExecutionProvider", "cpu": "CPUExecutionProvider"}
+if TYPE_CHECKING:
+    import psutil
+
+BOOT = """import json, sys
+sys.path[:] = [place for place in sys.path if place]  # what lies in the working folder is not ours
+sys.path += [place for place in json.loads(sys.argv.pop(1)) if place not in sys.path]
+from assistant_addons.onnx.confined import main
+main()
+"""
+# Where programs lie, which language is spoken, what Windows and the loader of libraries need: no variable of these
+# holds a secret. Whatever else is set stays behind.
+PASSED = {
+    "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+    "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)",
+    "PROGRAMW6432", "DRIVERDATA", "OS", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER",
+}  # fmt: skip
+# What a model may use: so much of the machine's memory, and at least so many bytes; the rest is everybody else's.
+SHARE, LEAST_MEMORY = 0.75, 2 << 30
+GROUP_MEMORY = "/sys/fs/cgroup/memory.max"  # a container's share, where it has one
+THREAD_BYTES = 128 << 20  # an arena of glibc's malloc (64 MB), a stack, and buffers of a BLAS
+ANSWER_BYTES = 1 << 30  # a line for each of a million nodes
+KEPT_LINES, LONGEST_LINE = 200, 1 << 16
+FIRST_LOOK_SECONDS = 0.2  # most children have ended by then
+PAUSES = 9  # of ten parts of the time, one is spent on looking
+
+R = TypeVar("R", bound=Record)
 
 
-def main() -> None:
-    """Answer the request; a failure is an answer, too."""
-    request = json.loads(sys.stdin.read())
-    with contextlib.redirect_stdout(sys.stderr):
-        answer: dict[str, Any]
+class Limits(NamedTuple):
+    """What a child and all that it starts may use: seconds, bytes of memory."""
+
+    seconds: float
+    memory: int
+
+    def of_system(self) -> dict[str, int]:
+        """Return those that the system enforces for each process, by the names of `resource` ("AS" for RLIMIT_AS).
+
+        Each process counts its own seconds, so these end only what outlives its parent; threads reserve addresses that
+        they never fill, so memory itself is watched, too.
+        """
+        cores = os.cpu_count() or 1
+        return {"AS": self.memory + cores * THREAD_BYTES, "CPU": int(self.seconds * cores) + 1, "CORE": 0}
+
+
+class Ended(Exception):
+    """A child that did not end well: `reached` is "time" or "memory", or "" for a crash or a fault of ours."""
+
+    def __init__(self, reached: str, code: int, lines: tuple[str, ...]) -> None:
+        super().__init__(next((line for line in reversed(lines) if line.strip()), str(code)))
+        self.reached, self.code, self.lines = reached, code, lines
+
+
+class Refusal(Record, frozen=True):
+    """What a function refused: the exit code, the sentence, what to do."""
+
+    code: int
+    message: Text
+    hint: Text = ""
+
+
+def limits(seconds: float) -> Limits:
+    """Return the limits of the work on a model: a share of the memory of this machine, or of its container."""
+    import psutil  # noqa: PLC0415 - two hundredths of a second
+
+    total = int(psutil.virtual_memory().total)
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        total = min(total, int(Path(GROUP_MEMORY).read_text(encoding="ascii")))
+    return Limits(seconds, max(LEAST_MEMORY, int(total * SHARE)))
+
+
+def work_on(
+    model: str,
+    function: str,
+    arguments: Mapping[str, object],
+    kind: type[R],
+    bounds: Limits,
+    cancel: CancelToken | None = None,
+) -> R:
+    """Call a function about a model as `call` does, and raise what ended the child as a sentence about the model."""
+    try:
+        return call(function, arguments, kind, bounds, model=model, cancel=cancel)
+    except Ended as end:
+        if end.reached == "time":
+            raise WorkFailed(
+                _("The work on {file} was stopped after {limit:g} s.", file=model, limit=bounds.seconds),
+                hint=_("If you trust the model, allow it more time.", option="--limit"),
+            ) from end
+        if end.reached:
+            size = bounds.memory / 2**30
+            raise WorkFailed(
+                _("The work on {file} needs more than {size:.1f} GB of memory.", file=model, size=size),
+                hint=_("If you trust the model, use a machine with more memory."),
+            ) from end
+        if end.code < 0:
+            raise BadInput(
+                _("Reading {file} crashed the process that did it (code {code}).", file=model, code=end.code),
+                hint=_("Do not trust it; get it from its source again."),
+            ) from end
+        fault = RuntimeError(str(end))  # of ours, reported and logged as any other
+        fault.add_note("\n".join(end.lines))
+        raise fault from end
+
+
+def call(
+    function: str,
+    arguments: Mapping[str, object],
+    kind: type[R],
+    bounds: Limits,
+    *,
+    model: str = "",
+    cancel: CancelToken | None = None,
+    python: str = sys.executable,
+) -> R:
+    """Call a function of ours, named as "module:name", in a child, with arguments that JSON holds; return its answer.
+
+    The answer is a record, or the JSON of one. Raises what the function refused, `Ended` for a child that reached a
+    limit or crashed, `Cancelled` when asked to stop, and `WorkFailed` when the Python cannot be started. With `model`
+    what was not foreseen is a refusal of that file where ONNX finds fault with it, too.
+    """
+    with TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True) as name:
+        folder, lines, watch = Path(name).resolve(), deque[str](maxlen=KEPT_LINES), _Watch(bounds.memory)
+        job = {"function": function, "arguments": arguments, "model": model, "here": str(Path.cwd())}
+        stdin = json.dumps({**job, "limits": bounds.of_system()})
+        program = Path(python).absolute() if len(Path(python).parts) > 1 else python  # seen from another folder
+        argv = [program, "-X", "utf8", "-c", BOOT, json.dumps(_own_paths(python))]
+        isolation = Isolation(clean_environment(folder), folder, LONGEST_LINE, watch)
         try:
-            answer = WORK[request["work"]](request)
-        except Exception as error:  # noqa: BLE001 - the runtime's errors share no base, and the parent tells this one
-            answer = {"error": f"{type(error).__name__}: {error}"}
-    sys.stdout.write(json.dumps(answer) + "\n")
+            code = stream(argv, lines.append, cancel=cancel, limit=bounds.seconds, stdin=stdin, isolation=isolation)
+        except TimeoutError as error:
+            raise Ended("time", -1, tuple(lines)) from error
+        finally:
+            watch.end()
+        if (folder / REFUSAL).exists():
+            refused = from_json(read_regular(folder / REFUSAL), Refusal, function)
+            raise (BadInput if refused.code == BadInput.exit_code else WorkFailed)(refused.message, hint=refused.hint)
+        short = watch.exceeded or any("MemoryError" in line or "bad_alloc" in line for line in lines)
+        if code or not (folder / ANSWER).exists():
+            raise Ended("memory" if short else "", code, tuple(lines))
+        return from_json(read_regular(folder / ANSWER, ANSWER_BYTES), kind, function)
 
 
-def load(request: dict[str, Any]) -> dict[str, Any]:
-    """Load the model on the CPU with the runtime's own settings, as most people do; a defect may end the process."""
-    import onnxruntime  # noqa: PLC0415 - only a child loads it
+def refusal(error: Exception, model: str) -> Refusal | None:
+    """Return what an error says to users; None for a fault of ours.
 
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    onnxruntime.InferenceSession(request["model"], options, providers=["CPUExecutionProvider"])
-    return {}
+    What we did not foresee is laid at the model's door where ONNX's own checker finds fault with it, too.
+    """
+    if not isinstance(error, AssistantError):
+        from assistant_addons.onnx.load import invalid_model_error  # noqa: PLC0415 - imports onnx
 
-
-def run(request: dict[str, Any]) -> dict[str, Any]:
-    """Load and run the model on a provider; return placement, seconds and memory. The outputs go to a file."""
-    started = time.perf_counter()
-    session = _session(request["model"], request["provider"])
-    loaded = time.perf_counter() - started
-    given = _given(request, session)
-    outputs, first = _timed(session, given)
-    times = [_timed(session, given)[1] for _number in range(request["runs"])]
-    _save(request["outputs"], outputs)
-    return {
-        "load_seconds": loaded,
-        "first_seconds": first,
-        "seconds": statistics.median(times) if times else first,
-        "peak_bytes": _peak_bytes(),
-        "placement": _placement(session),
-        "provider": "dml" if PROVIDERS["dml"] in session.get_providers() else "cpu",
-    }
+        found = invalid_model_error(model) if model and not isinstance(error, MemoryError) else None
+        return refusal(found, model) if found else None
+    return Refusal(code=error.exit_code, message=error.message, hint=error.hint)
 
 
-def strictly(request: dict[str, Any]) -> dict[str, Any]:
-    """Run the model with every FP16 value rounded where it is made, which the runtime's CPU kernels leave out."""
-    from assistant_addons.onnx.runtime import opened, rounded  # noqa: PLC0415 - after the request is read
-
-    session = opened(rounded(_read(request["model"], weights=True)))
-    started = time.perf_counter()
-    outputs, _first = _timed(session, _given(request, session))
-    _save(request["outputs"], outputs)
-    return {"seconds": time.perf_counter() - started}
+def _own_paths(python: str) -> list[str]:
+    """Return where the assistant and its dependencies lie; for another Python only what it cannot bring itself."""
+    if python == sys.executable:
+        return [place for place in sys.path if place]
+    return list(dict.fromkeys([str(Path(__file__).resolve().parents[2]), sysconfig.get_path("purelib")]))
 
 
-def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library has no types
-    import onnxruntime  # noqa: PLC0415 - only a child loads it
-
-    from assistant_addons.onnx.defects import disabled  # noqa: PLC0415 - likewise
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    # Both are what DirectML needs: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
-    options.enable_mem_pattern = False
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    with contextlib.suppress(Exception):  # runtimes before 1.24 do not know it
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    if PROVIDERS[provider] not in onnxruntime.get_available_providers():
-        provider = "cpu"  # which the answer says
-    providers = list(dict.fromkeys((PROVIDERS[provider], PROVIDERS["cpu"])))
-    without = disabled(provider, onnxruntime.__version__)
-    return onnxruntime.InferenceSession(_content(model), options, providers=providers, disabled_optimizers=without)
+def clean_environment(folder: Path) -> dict[str, str]:
+    """Return all variables that a child may see, with a home and a place for temporary files in `folder`."""
+    home, short = folder / "home", folder / "tmp"
+    for place in (home, short):
+        place.mkdir(exist_ok=True)
+    passed = {name: value for name, value in os.environ.items() if name.upper() in PASSED or name.startswith("LC_")}
+    homes = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"), str(home))
+    passed |= homes | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(short))
+    return passed | {"PYTHONUSERBASE": site.getuserbase(), **telemetry_off()}
 
 
-def _content(model: str) -> str | bytes:
-    """Return the file's name, or the content of a model whose IR version alone is too new, under an older one."""
-    from assistant_addons.onnx.graph import KNOWN_IR  # noqa: PLC0415 - likewise
+class _Watch:
+    """Watches the memory of a child and all that it started, less often on a machine with many processes."""
 
-    bare = _read(model)
-    if bare.ir_version <= KNOWN_IR:
-        return model
-    whole = _read(model, weights=True)
-    whole.ir_version = KNOWN_IR
-    return bytes(whole.SerializeToString())
+    def __init__(self, memory: int) -> None:
+        self.memory, self.exceeded = memory, False
+        self._family: set[psutil.Process] = set()
+        self._next = time.monotonic() + FIRST_LOOK_SECONDS
 
+    def __call__(self, pid: int) -> bool:
+        """Return whether the child has to end."""
+        began = time.monotonic()
+        if began >= self._next:
+            import psutil  # noqa: PLC0415 - only for children that live longer than a moment
 
-def _read(path: str, *, weights: bool = False) -> Any:  # noqa: ANN401 - onnx is imported only here
-    import onnx  # noqa: PLC0415 - only a child loads it
+            used = 0
+            with suppress(psutil.Error):
+                family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+                self._family.update(family)
+                for one in family:
+                    with suppress(psutil.Error):
+                        used += one.memory_info().rss
+            self.exceeded = self.exceeded or used > self.memory
+            self._next = time.monotonic() + PAUSES * (time.monotonic() - began)
+        return self.exceeded
 
-    from assistant.api.system import open_regular  # noqa: PLC0415 - likewise
-
-    with open_regular(Path(path), follow=True) as file:
-        model = onnx.load_model_from_string(file.read())
-    if weights:
-        onnx.external_data_helper.load_external_data_for_model(model, str(Path(path).parent))
-    return model
-
-
-def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Take the inputs that are there, in the types that the session takes; else make some that the model accepts."""
-    kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
-    infos = (*session.get_inputs(), *session.get_overridable_initializers())
-    wanted = {info.name: kinds.get(info.type) for info in infos}
-    if Path(request["inputs"]).exists():
-        with np.load(request["inputs"], allow_pickle=False) as archive:
-            given = {name: archive[name] for name in archive.files if name in wanted}
-        return {n: a.astype(wanted[n]) if wanted[n] and a.dtype.kind == "f" else a for n, a in given.items()}
-    given = _accepted(request["model"], session, set(wanted))
-    _save(request["inputs"], given)
-    return given
+    def end(self) -> None:
+        """Kill what the child left behind; a process that has its number since then is another and stays."""
+        for one in self._family:
+            with suppress(Exception):  # it has ended, or was never ours to end
+                one.kill()
 
 
-def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
-    """Return made-up inputs that the session runs on; raise its last error where it runs on none."""
-    from assistant_addons.onnx.inputs import Inputs, traced_lengths  # noqa: PLC0415 - likewise
-    from assistant_addons.onnx.program import program  # noqa: PLC0415 - likewise
+@contextmanager
+def kept_aside(output: Path) -> Iterator[Path]:
+    """Provide a folder on the disk of the output, and move what lies in it beside the output at the end.
 
-    whole = _read(model, weights=True)
-    inputs = Inputs(program(whole), lengths=traced_lengths(whole))
-    failure: Exception = ValueError()
-    for size in inputs.sizes():
-        for draw in inputs.draws:
-            given = {name: value for name, value in inputs.make(size, draw).items() if name in wanted}
-            try:
-                session.run(None, given)
-            except Exception as error:  # noqa: BLE001 - the next size may do
-                failure = error
-            else:
-                return given
-    raise failure
-
-
-def _save(path: str, arrays: dict[str, Any]) -> None:
-    """Write arrays by name; raises `ValueError` for what is none."""
-    contents: dict[str, Any] = {name: np.asarray(content) for name, content in arrays.items()}
-    np.savez(path, **contents)
-
-
-def _timed(session: Any, given: dict[str, Any]) -> tuple[dict[str, Any], float]:  # noqa: ANN401
-    started = time.perf_counter()
-    found = session.run(None, given)
-    seconds = time.perf_counter() - started
-    return dict(zip((info.name for info in session.get_outputs()), found, strict=True)), seconds
-
-
-def _placement(session: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401
-    """Count the operators that each provider runs, as the session recorded them; {} for runtimes before 1.24."""
-    found: dict[str, Counter[str]] = {}
-    with contextlib.suppress(Exception):
-        for part in session.get_provider_graph_assignment_info():
-            found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
-    return {name: dict(count) for name, count in found.items()}
-
-
-def _peak_bytes() -> int:
-    """Return the most memory that this process held."""
-    import psutil  # noqa: PLC0415 - only here
-
-    on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
-    if on_windows is not None:
-        return int(on_windows)
-    import resource  # noqa: PLC0415 - not on Windows
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-WORK = {"load": load, "run": run, "strict": strictly}
-
-if __name__ == "__main__":
-    main()
+    Where none can be made there, another will do, as what is wrong with the model is told first. After an exception
+    nothing is moved. Weights are moved before their model, of which an older one goes first. Raises
+    `WorkFailed` where nothing can be written.
+    """
+    place = output.parent if os.access(output.parent, os.W_OK) else None
+    try:
+        with TemporaryDirectory(f".{output.name}.part", dir=place, ignore_cleanup_errors=True) as name:
+            yield Path(name)
+            parts = sorted(Path(name).iterdir(), key=lambda part: (part.suffix != ".data", part.name))
+            for part in parts:
+                fsync_path(part)
+            if parts and parts[0].suffix == ".data":
+                discard(output)
+            for part in parts:
+                put_in_place(part, output.with_name(part.name))
+    except OSError as error:
+        raise unwritable_error(output, error) from error

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
 
 from assistant.api import BadInput, WorkFailed, _
 from assistant.api.terminal import Option, echo_json, json_option
-from assistant_addons.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TITLES, TRY_SECONDS, Provider
-
-if TYPE_CHECKING:
-    from assistant_addons.onnx.worker import Request
+from assistant_addons.onnx.answers import (
+    CHECK_SECONDS,
+    CONVERT_SECONDS,
+    TITLES,
+    TRY_SECONDS,
+    Attempt,
+    Checked,
+    Conversion,
+    Provider,
+)
 
 OTHERS = "https://onnxruntime.ai/docs/execution-providers/"
 
@@ -22,7 +27,9 @@ def _limit_option(seconds: float) -> Option:
     return click.option("--limit", type=kind, default=seconds, metavar="SECONDS", help="How long one run may take.")
 
 
-inputs_option = click.option("--inputs", metavar="FILE.npz", help="Real inputs: an array for each input, by its name.")
+inputs_option = click.option(
+    "--inputs", default="", metavar="FILE.npz", help="Real inputs: an array for each input, by its name."
+)
 
 
 def _provider_option(what: str) -> Option:
@@ -41,16 +48,14 @@ def _provider(_context: click.Context, _option: click.Parameter, name: str) -> P
     )
 
 
-def _request(
-    work: Literal["check", "convert", "try"],
-    model: str,
-    **options: Any,  # noqa: ANN401 - its fields
-) -> Request:
-    """Make the request that the options ask for; one that was not given keeps its default."""
-    from assistant_addons.onnx.worker import Request  # noqa: PLC0415 - `--help` needs no child
+def _show(answer: Checked | Conversion | Attempt, *, as_json: bool) -> None:
+    """Print an answer, or its JSON."""
+    if as_json:
+        echo_json(answer)
+    else:
+        from assistant_addons.onnx.drawing import draw  # noqa: PLC0415 - --json needs no drawing
 
-    given = {name: value for name, value in options.items() if value is not None}
-    return Request(work=work, model=model, here=str(Path.cwd()), **given)
+        draw(answer)
 
 
 @click.group()
@@ -65,15 +70,9 @@ def onnx() -> None:
 @json_option
 def check(model: str, provider: Provider, limit: float, *, as_json: bool) -> None:
     """Show node by node what of a model DirectML takes, or the CPU, and why not the rest."""
-    from assistant_addons.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
+    from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
-    answer = isolated.check(_request("check", model, provider=provider), isolated.limits(limit))
-    if as_json:
-        echo_json(answer)
-    else:
-        from assistant_addons.onnx.drawing import draw_check  # noqa: PLC0415 - --json needs no drawing
-
-        draw_check(answer)
+    _show(task.check(model, provider, limit), as_json=as_json)
 
 
 @onnx.command()
@@ -91,15 +90,9 @@ def check(model: str, provider: Provider, limit: float, *, as_json: bool) -> Non
 @json_option
 def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
     """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
-    from assistant_addons.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
+    from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
-    done = isolated.convert(_request("convert", model, keep_io_types=not fp16_io, **options), isolated.limits(limit))
-    if as_json:
-        echo_json(done)
-    else:
-        from assistant_addons.onnx.drawing import draw_conversion  # noqa: PLC0415 - --json needs no drawing
-
-        draw_conversion(done)
+    _show(task.convert(model, limit=limit, keep_io_types=not fp16_io, **options), as_json=as_json)
 
 
 @onnx.command(name="try")
@@ -112,21 +105,14 @@ def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options
 )
 @_provider_option("Where to run it: on DirectML, or on the CPU.")
 @inputs_option
-@click.option("--python", metavar="PATH", help="The Python whose ONNX Runtime is used.")
+@click.option("--python", default="", metavar="PATH", help="The Python whose ONNX Runtime is used.")
 @_limit_option(TRY_SECONDS)
 @json_option
-def try_(model: str, limit: float, *, python: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
+def try_(model: str, limit: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
     """Run a model and compare its results with FP32 on the CPU."""
-    from assistant_addons.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
-    from assistant_addons.onnx.task import python_with_onnxruntime  # noqa: PLC0415 - likewise
+    from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
-    request = _request("try", model, python=python or python_with_onnxruntime(), **options)
-    answer = isolated.try_model(request, isolated.limits(limit))
-    if as_json:
-        echo_json(answer)
-    else:
-        from assistant_addons.onnx.drawing import draw_attempt  # noqa: PLC0415 - --json needs no drawing
-
-        draw_attempt(answer)
+    answer = task.try_model(model, limit, **options)
+    _show(answer, as_json=as_json)
     if not answer.passed:
         raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` says what stands in the way."))

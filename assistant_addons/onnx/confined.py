@@ -1,19 +1,49 @@
-"""What a confined child does first: it limits itself, before it reads what a stranger made.
+"""What happens first in a child that opens a stranger's model: it limits itself, calls one function, leaves the answer.
 
-Only the standard library is needed, as the child may be another Python than the assistant's own.
+Only the standard library is imported here: the child may be another Python than the assistant's own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import json
+import os
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from pathlib import Path
 
+ANSWER, REFUSAL = "answer.json", "refusal.json"  # files in the child's folder
 PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal that this process gets when its parent ends
 
 
-def keep_to(limits: Mapping[str, int]) -> None:
+def main() -> None:
+    """Do the job on standard input; what it did not foresee ends in a traceback, for the parent to report.
+
+    The parent's working folder is that of the process from then on.
+    """
+    folder, job = Path.cwd(), json.loads(sys.stdin.read())
+    _keep_to(job["limits"])
+    os.chdir(job["here"])
+    module, _colon, name = job["function"].partition(":")
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            answer, file = getattr(importlib.import_module(module), name)(**job["arguments"]), ANSWER
+        except Exception as error:
+            from assistant_addons.onnx.child import refusal  # noqa: PLC0415 - see above
+
+            if (answer := refusal(error, job["model"])) is None:
+                raise
+            file = REFUSAL
+    if not isinstance(answer, str):
+        from assistant.api.records import to_json  # noqa: PLC0415 - see above
+
+        answer = to_json(answer)
+    (folder / file).write_text(answer, encoding="utf-8")
+
+
+def _keep_to(limits: Mapping[str, int]) -> None:
     """Limit this process and all that it starts, by the names of `resource` ("AS", "CPU", …); no child outlives us.
 
     Windows knows none of these limits; there the parent alone watches.
@@ -23,14 +53,13 @@ def keep_to(limits: Mapping[str, int]) -> None:
     except ImportError:
         return
     for name, most in limits.items():
-        number = getattr(resource, f"RLIMIT_{name}", None)
-        if number is not None:
-            hard = resource.getrlimit(number)[1]
-            value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            with suppress(ValueError, OSError):  # macOS refuses some of them
-                resource.setrlimit(number, (value, value))
+        number = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(number)[1]
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(ValueError, OSError):  # macOS refuses some of them
+            resource.setrlimit(number, (value, value))
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415 - only here
 
-        with suppress(OSError, AttributeError):
+        with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

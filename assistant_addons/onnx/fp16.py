@@ -1,175 +1,307 @@
-"""Converts models from FP32 to FP16: what fits is converted, what does not stays FP32, and each choice has a reason."""
+"""Writes a model in FP16, one Cast a value, and proves it by runs: what changes the results stays FP32."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
-from onnx import ModelProto
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx.external_data_helper import uses_external_data
 
-from assistant_addons.onnx.answers import Fp16Summary, Kept
-from assistant_addons.onnx.defects import to_keep
-from assistant_addons.onnx.fp16_policy import (
-    LARGEST,
-    OPERATORS,
-    Constants,
-    Slots,
-    bound,
-    outside,
-    precise,
-    reason_to_keep,
-    slots,
-    where_given_fp32,
-)
-from assistant_addons.onnx.inputs import Feeds, Inputs
-from assistant_addons.onnx.insert_casts import Writer
-from assistant_addons.onnx.program import FLOAT, Program, Step, Value, attribute, program
-from assistant_addons.onnx.proof import Measured, Proof, measure
+from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
+from assistant_addons.onnx.inputs import Feeds
+from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, Choice, Slots, choose, peak, settle
+from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, attribute, prepare, replace_nodes
+from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loads, opened, rounded, run
 
-Calibrate = Literal["auto", "always", "never"]
+# ------------------------------------------------------------------ writing
 
-# How far below FP16's largest number the estimate must stay. It takes the strongest channel at six standard deviations.
-CALM = 2.0
-TINY_EPSILON = 1e-7  # FP16's smallest number is 6e-8, beside which a smaller epsilon is nothing
+
+@dataclass
+class _Frame:
+    """One graph while it is written: the FP16 versions of values by name, and values of which there is no other yet."""
+
+    graph: GraphProto
+    parent: _Frame | None
+    weights: frozenset[str]
+    half: dict[str, str] = field(default_factory=dict)
+    narrow: set[str] = field(default_factory=set)
+    nodes: list[NodeProto] = field(default_factory=list)
+
+
+class Writer:
+    """Writes a model with one choice of nodes in FP16: one Cast a value at most, weights converted, names kept.
+
+    Its `model` has no content of large weights: `content` gives that. `halves` are all values in FP16.
+    """
+
+    def __init__(self, source: Prepared, chosen: Mapping[str, Slots], *, keep_io_types: bool = True) -> None:
+        self._source, self._chosen = source, chosen
+        self._names = {name for scope in source.scopes for name in scope.types}
+        self._names |= {node.name for scope in source.scopes for node in scope.graph.node}
+        self.halves = {name for scope in source.scopes for name, kind in scope.types.items() if kind == HALF}
+        self._half_of: dict[str, str] = {}
+        self._origin: dict[str, str] = {}
+        self.model = ModelProto()
+        self.model.CopyFrom(source.model)
+        graph = self.model.graph
+        floats = [one for one in (*graph.input, *graph.output) if one.type.tensor_type.elem_type == FLOAT]
+        self._full: dict[str, str] = {}  # the name of the FP32 version, where the FP16 version has the value's own
+        for info in () if keep_io_types else floats:
+            info.type.tensor_type.elem_type = HALF
+            self._full[info.name] = unique_name(f"{info.name}_fp32", self._names)
+        self._graph(graph, None)
+        self._drop_unused()
+
+    def content(self, tensor: TensorProto) -> NDArray[Any] | None:
+        """Return the numbers of a weight of the model that has no content; None for any other."""
+        if tensor.name not in self._origin:
+            return self._source.content(tensor)
+        halves, origin = self._source.halves, self._source.weights[self._origin[tensor.name]]
+        half, full = halves.get(origin.name), self._source.content(origin)
+        if half is None and full is not None:
+            half = halved(full)
+            halves |= {} if uses_external_data(origin) else {origin.name: half}
+        return half
+
+    def _graph(self, graph: GraphProto, parent: _Frame | None) -> None:
+        given = self._source.given if parent is None else frozenset()
+        frame = _Frame(graph, parent, frozenset(one.name for one in graph.initializer) - given)
+        borders = self._full if parent is None else {}
+        for info in graph.input:
+            if info.name in borders:
+                frame.half[info.name] = info.name
+                frame.narrow.add(info.name)
+        for tensor in list(graph.initializer):
+            if tensor.name in given & borders.keys():
+                tensor.CopyFrom(self._half_weight(tensor, tensor.name))
+        for node in graph.node:
+            self._node(node, frame)
+        for info in graph.output:
+            (self._as_half if info.name in borders else self._as_full)(info.name, frame)
+        replace_nodes(graph, frame.nodes)
+        infos = [info for info in graph.value_info if info.name not in self.halves]
+        del graph.value_info[:]
+        graph.value_info.extend(infos)
+
+    def _node(self, given: NodeProto, frame: _Frame) -> None:
+        part, follows = self._chosen.get(given.name, Slots()), given.op_type in FOLLOWS
+        node = NodeProto()
+        node.CopyFrom(given)
+        for name in consumed(given) - set(given.input):
+            self._as_full(name, frame)
+        for at, name in enumerate(given.input):
+            half = at in part.inputs or (follows and name in frame.narrow)
+            node.input[at] = (self._as_half if half else self._as_full)(name, frame)
+        for inner in subgraphs(node):
+            self._graph(inner, frame)
+        for at, name in enumerate(given.output):
+            node.output[at] = self._half_name(name) if at in part.outputs else self._full.get(name, name)
+        if part.outputs and node.op_type in CHOOSES_TYPE:
+            _choose_half(node)
+        frame.nodes.append(node)
+        for at, name in enumerate(given.output):
+            if at in part.outputs:
+                frame.half[name] = node.output[at]
+                frame.narrow.add(name)
+            elif name and part.outputs and node.op_type == "LayerNormalization":
+                # FP32 by definition, but ONNX's own evaluator gives it the input's type.
+                node.output[at] = unique_name(f"{name}_given", self._names)
+                self._cast(node.output[at], name, FLOAT, frame)
+
+    def _half_name(self, name: str) -> str:
+        if name not in self._half_of:
+            self._half_of[name] = name if name in self._full else unique_name(f"{name}_fp16", self._names)
+            self.halves.add(self._half_of[name])
+        return self._half_of[name]
+
+    def _as_half(self, name: str, frame: _Frame) -> str:
+        """Return the name of a value in FP16, which is made where there is none yet."""
+        at: _Frame | None = frame
+        while at is not None:
+            if name in at.weights and name not in at.half:
+                at.half[name] = self._half_name(name)
+                tensor = next(one for one in at.graph.initializer if one.name == name)
+                at.graph.initializer.append(self._half_weight(tensor, at.half[name]))
+            if name in at.half:
+                return at.half[name]
+            at = at.parent
+        half = self._half_name(name) if frame.parent is None else unique_name(f"{name}_fp16", self._names)
+        frame.half[name] = half
+        self.halves.add(half)
+        self._cast(self._full.get(name, name), half, HALF, frame)
+        return half
+
+    def _as_full(self, name: str, frame: _Frame) -> str:
+        """Return the name of a value in FP32, or whatever its own type is; it is made where there is none yet."""
+        full = self._full.get(name, name)
+        if name in frame.narrow:
+            frame.narrow.remove(name)
+            self._cast(frame.half[name], full, FLOAT, frame)
+        return full
+
+    def _cast(self, name: str, made: str, kind: int, frame: _Frame) -> None:
+        node = helper.make_node("Cast", [name], [made], name=unique_name(f"{made}_cast", self._names), to=kind)
+        frame.nodes.append(node)
+
+    def _half_weight(self, tensor: TensorProto, name: str) -> TensorProto:
+        if tensor.name in self._source.weights:
+            self._origin[name] = tensor.name
+            return TensorProto(name=name, dims=tensor.dims, data_type=HALF)
+        return numpy_helper.from_array(halved(numpy_helper.to_array(tensor)), name)
+
+    def _drop_unused(self) -> None:
+        """Drop weights that nothing takes in their type any more, and call their FP16 version by their name."""
+        graphs = list(bodies(self.model))
+        used = {name for graph in graphs for node in graph.node for name in node.input}
+        used |= {info.name for graph in graphs for info in graph.output} | self._source.given
+        held = {one.name for graph in graphs for one in graph.initializer}
+        renamed = {half: name for name, half in self._half_of.items() if half in held and name in held - used}
+        self._origin = {renamed.get(half, half): name for half, name in self._origin.items()}
+        self.halves.update(renamed.values())
+        for graph in graphs:
+            for node in graph.node:
+                node.input[:] = [renamed.get(name, name) for name in node.input]
+            left = [TensorProto.FromString(one.SerializeToString()) for one in graph.initializer if one.name in used]
+            del graph.initializer[:]
+            graph.initializer.extend(left)
+            for tensor in graph.initializer:
+                tensor.name = renamed.get(tensor.name, tensor.name)
+
+
+def _choose_half(node: NodeProto) -> None:
+    """Let a node that chooses its own type choose FP16."""
+    if node.op_type == "Cast":
+        next(entry for entry in node.attribute if entry.name == "to").i = HALF
+        return
+    content = attribute(node, "value")
+    number = numpy_helper.to_array(content) if content is not None else np.zeros(1, np.float32)
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(halved(number), "value")))
+
+
+# ------------------------------------------------------------------ converting
+
+
+@dataclass
+class Converted:
+    """A model in FP16, and how it went.
+
+    `loaded` is whether ONNX Runtime loads it with its own settings, None where that was not tried, and `reason` why
+    not, although it loads the source.
+    """
+
+    source: Prepared
+    choice: Choice
+    keep_io_types: bool = True
+    obstacle: Obstacle = ""
+    loaded: bool | None = None
+    reason: str = ""
+
+    @cached_property
+    def writer(self) -> Writer:
+        """The writer of the model, whose large weights have no content."""
+        return Writer(self.source, self.choice.slots, keep_io_types=self.keep_io_types)
+
+    def filled(self) -> ModelProto:
+        """Return the model with all weights in it."""
+        return _filled(self.writer.model, self.writer.content)
+
+
+def _filled(model: ModelProto, content: Content) -> ModelProto:
+    whole = ModelProto()
+    whole.CopyFrom(model)
+    for tensor in whole.graph.initializer:
+        if (array := content(tensor)) is not None:
+            tensor.raw_data = array.tobytes()
+    return whole
 
 
 def to_fp16(
-    model: ModelProto,
-    *,
-    keep_io_types: bool = True,
-    calibrate: Calibrate = "auto",
-    samples: Sequence[Feeds] = (),
-    keep: Iterable[str] = (),
+    model: ModelProto, *, keep_io_types: bool = True, samples: Sequence[Feeds] = (), keep: Iterable[str] = ()
 ) -> ModelProto:
     """Convert a model to FP16 and return the new one; `model` stays as it is.
 
-    Weights beyond FP16's range, values that a run shows beyond it and what would be lost below it stay FP32. `samples`
-    are inputs to calibrate with, made up where there are none. With "auto" the run is left out for a network whose
-    weights show that nothing grows. `keep` names nodes or operators that stay FP32.
+    What FP16 cannot hold, and what a run shows to change the results, stays FP32. `samples` are inputs to prove it
+    with, made up where there are none. `keep` names nodes or operators that stay FP32.
     """
-    return convert_to_fp16(model, keep_io_types=keep_io_types, calibrate=calibrate, samples=samples, keep=keep)[0]
+    return convert_prepared(prepare(model), keep=keep, samples=samples, keep_io_types=keep_io_types).filled()
 
 
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Collect no garbage: among many small objects that are none it would take a third of the time (measured)."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+def convert_prepared(
+    source: Prepared, *, keep: Iterable[str] = (), samples: Sequence[Feeds] = (), keep_io_types: bool = True
+) -> Converted:
+    """Convert a model, prove it by runs, and load it: what changes the results or crashes the runtime stays FP32."""
+    choice, original = choose(source, keep), Original(source, samples)
+    if not original.obstacle:
+        _prove(source, choice, original)
+    made = Converted(source, choice, keep_io_types, original.obstacle)
+    del original  # and its session, which has a copy of the weights
+    _load(made)
+    return made
 
 
-@_uncollected()
-def convert_to_fp16(
-    model: ModelProto,
-    *,
-    keep_io_types: bool = True,
-    calibrate: Calibrate = "auto",
-    samples: Sequence[Feeds] = (),
-    keep: Iterable[str] = (),
-) -> tuple[ModelProto, Fp16Summary]:
-    """Convert as `to_fp16` does, and return how it went as well."""
-    return convert_program(program(model), keep_io_types=keep_io_types, calibrate=calibrate, samples=samples, keep=keep)
+def _prove(source: Prepared, choice: Choice, original: Original) -> None:
+    """Leave in FP32 what may leave FP16's range, and what has to stay so that the results agree."""
+
+    def stay_inside() -> None:
+        for node in (node for scope in source.scopes for node in scope.graph.node):
+            part = choice.slots.get(node.name, Slots())
+            names = [node.name, *(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs)]
+            if not original.outside.isdisjoint(names):
+                choice.keep([node.name], "proof")
+        settle(source, choice)
+
+    def holds(kept: Iterable[str], share: float = 1.0) -> bool:
+        with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
+            writer = Writer(source, choice.without(kept))
+            session = opened(rounded(writer.model, writer.halves), writer.content)
+            made = ((one, run(session, one.given, original.names)) for one in original.runs)
+            against = next((one for one, results in made if not one.agrees(results, share)), None)
+            original.runs.sort(key=lambda one: one is not against)  # what told last is asked first
+            return against is None
+        return False
+
+    stay_inside()
+    if not holds((), SURE):
+        original.repeat()
+        stay_inside()
+        if not holds(()):
+            surely = fewest(list(choice.slots), lambda kept: holds(kept, SEARCHED))
+            choice.keep(surely if len(surely) < len(choice.slots) else fewest(list(choice.slots), holds), "proof")
+            settle(source, choice)
 
 
-@_uncollected()
-def convert_program(
-    source: Program,
-    *,
-    keep_io_types: bool,
-    calibrate: Calibrate,
-    samples: Sequence[Feeds],
-    keep: Iterable[str],
-    careful: bool = False,
-) -> tuple[ModelProto, Fp16Summary]:
-    """Convert a program as `to_fp16` does a model, and return how it went as well.
+def _load(made: Converted) -> None:
+    """Load the result with ONNX Runtime's own settings; what crashes it, or what it refuses, goes back to FP32.
 
-    With `careful` it goes round all known defects of runtimes, also those that few models come upon.
+    Nothing is to be said against a result where the runtime does not load the source either.
     """
-    constants = Constants()
-    why = _by_definition(source, frozenset(keep)) | precise(source)
-    calm = calibrate == "auto" and not samples and bound(source, constants) * CALM < LARGEST
-    measured = Measured() if calm or calibrate == "never" else measure(source, Inputs(source), samples)
-    why |= dict.fromkeys(measured.crowded, "sums")
-    converted = _chosen(source, outside(source, constants) | measured.outside, why, careful=careful)
-    proved = measured.ran and not measured.obstacle
-    if proved:
-        left = dict.fromkeys(Proof(source, constants, measured.runs).improve(converted), "rounding")
-    else:
-        left = _unseen(source) if measured.ran else {}
-    for step in converted.keys() & left.keys():
-        why[step] = left[step]
-        del converted[step]
-    result = Writer(source, converted, constants, keep_io_types=keep_io_types).write()
-    kept = tuple(Kept(node=step.node.name, op=step.op, why=text) for step, text in why.items() if any(step.floats()))
-    return result, Fp16Summary(
-        converted=len(converted),
-        kept=kept,
-        calibration="run" if measured.ran else "weights" if calm else "none",
-        proved=proved,
-        obstacle=measured.obstacle,
-    )
+    choice, source = made.choice, made.source
+    if source.is_giant:
+        return
+    reason = loads(made.filled().SerializeToString())
+    if reason and not loads(_filled(source.model, source.content).SerializeToString()):
+
+        def loads_without(kept: Iterable[str]) -> bool:
+            return not loads(replace(made, choice=Choice(choice.without(kept))).filled().SerializeToString())
+
+        choice.keep(fewest(list(choice.slots), loads_without), "crash")
+        del made.writer
+        reason = made.reason = loads(made.filled().SerializeToString()) or ""
+    made.loaded = None if reason is None else not reason
 
 
-def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
-    """Find what stays FP32 by its name, its definition or its attributes."""
-    found = {}
-    for step in source.steps():
-        epsilon = attribute(step.node, "epsilon") if "Norm" in step.op else None
-        if asked.intersection((step.node.name, step.op, step.node.op_type)):
-            found[step] = "asked"
-        elif isinstance(epsilon, float) and epsilon < TINY_EPSILON:
-            found[step] = "epsilon"
-        elif why := reason_to_keep(step):
-            found[step] = why
-    return found
+# ------------------------------------------------------------------ numbers
 
 
-def _unseen(source: Program) -> dict[Step, str]:
-    """Find the steps of subgraphs, whose values no run shows."""
-    return {step: "unseen" for step in source.steps() if step.scope is not source.main}
-
-
-def _chosen(source: Program, wide: set[Value], why: dict[Step, str], *, careful: bool) -> dict[Step, Slots]:
-    """Choose the steps that compute in FP16; the reasons for the others are added to `why`."""
-    converted: dict[Step, Slots] = {}
-    for step in source.steps():
-        part = slots(step)
-        if step in why or not (part.inputs or part.outputs):
-            continue
-        touched = [step.inputs[index] for index in part.inputs] + [step.outputs[index] for index in part.outputs]
-        if wide.intersection(touched):
-            why[step] = "beyond"
-        else:
-            converted[step] = part
-    for step, reason in _left_out(source, converted, careful=careful):
-        why[step] = reason
-        del converted[step]
-    return converted
-
-
-def _left_out(source: Program, converted: dict[Step, Slots], *, careful: bool) -> Iterator[tuple[Step, str]]:
-    """Yield the steps that stay FP32 for the sake of those around them, while they are taken out of `converted`."""
-    for step in to_keep(source, converted, all_of_them=careful):
-        yield step, "crash"
-    for step in [*converted, *reversed(converted)]:
-        if step in converted and step.op in OPERATORS.moves and _between(step, converted):
-            yield step, "between"
-    for step in source.steps():
-        for one, reason in where_given_fp32(step):
-            if one in converted and step.inputs[0] is not None and step.inputs[0].maker not in converted:
-                yield one, reason
-
-
-def _between(step: Step, converted: Mapping[Step, Slots]) -> bool:
-    """Return whether a step only moves values from FP32 steps to FP32 steps."""
-    makers = [value.maker for value in step.inputs if value is not None and value.kind == FLOAT and not value.tensor]
-    takers = [taker for value in step.outputs if value is not None for taker in value.takers]
-    ends = any(value is not None and value.output for value in step.outputs)
-    around = [*makers, *takers]
-    return not ends and bool(makers and takers) and all(one is not None and one not in converted for one in around)
+def halved(array: NDArray[np.float32]) -> NDArray[np.float16]:
+    """Return numbers in FP16; those beyond its range, as bounds of a Clip may be, become its largest."""
+    if peak(array) > LARGEST:
+        array = np.where(np.isfinite(array), np.clip(array, -LARGEST, LARGEST), array)
+    return array.astype(np.float16)

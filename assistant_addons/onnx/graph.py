@@ -22,7 +22,7 @@ from onnx import (
 FIRST_FREE_IR = 4
 # Who lists more weights than this, and all of them, means none to be given: older exporters did so (chosen).
 MOST_DEFAULTS = 8
-KNOWN_IR = 10  # every release of ONNX Runtime that data/runtimes.json lists reads it
+KNOWN_IR = 10  # every release of ONNX Runtime that data/cpu.json lists reads it
 
 
 def plain_domain(domain: str) -> str:

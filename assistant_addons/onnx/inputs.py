@@ -2,76 +2,53 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from importlib.resources import files
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper
 
-from assistant.api import Record
-from assistant.api.records import from_plain
-from assistant_addons.onnx.fp16_policy import OPERATORS
-from assistant_addons.onnx.graph import bodies, given_inputs
-from assistant_addons.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input
+from assistant_addons.onnx.graph import given_inputs
+from assistant_addons.onnx.prepare import ARITHMETIC, FLOAT, Prepared, Scope, attribute, numbers
 
 Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
 # Normally distributed numbers; numbers spread far, with other integers; integers that count, such as positions, as
 # large as a long text makes them; and tones, as in sound: loud and faint ones beside each other.
 Draw = Literal["normal", "wide", "long", "tones"]
 
-# Tried in turn for sizes that neither the model nor its weights tell (chosen: a short text or small image, 3 channels,
-# often 224 pixels a side, a window of 512 samples of sound); then the lengths that occur in the weights.
-SIZES = (64, 3, 8, 224, 1, 512, 4096, 16000)
+# Tried in turn for sizes that the model leaves open (chosen: a short text or small image, 3 channels), then the lengths
+# that occur most often in the weights, then these: 224 pixels a side, windows of sound.
+SIZES, LARGE_SIZES = (64, 32, 3, 8, 1), (224, 512, 4096, 16000)
 SOUND = 4096  # samples, tried first for an input of numbers in a row: a quarter of a second
-SOUND_AXES = 2  # at most: a batch and the samples
-MOST_LENGTHS = 8  # of those, the most frequent ones
+MOST_LENGTHS = 8  # of those in the weights
+MOST_TRIED = 2**24  # numbers of an input that is made to see whether a model takes it
 CHOSEN_SIZE = 3  # for an integer input that is a size
 WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a standard deviation of 1
 FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
 LONG = 64  # an axis of so many numbers may be one of time
 FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
-# Examples in one run, each of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
-EXAMPLES, MOST_NUMBERS = 8, 4096
+# Examples in one run, of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
+EXAMPLES, MOST_NUMBERS = 8, 2**14
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
 
-
-WHOLE = {TensorProto.INT32, TensorProto.INT64}
-Dim = int | str | None  # a size, the name of an open one, or one that nothing tells
+Size = dict[str, int]  # of each axis that the model leaves open, by its name
 NAMELESS = "?"  # what Paddle writes for any size that is open: two of them need not be equal
-RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 
-
-class _Integers(Record, frozen=True):
-    """What operators take integers for; `data/integers.toml` says what each table means."""
-
-    as_of: str
-    decides: frozenset[str]
-    compares: frozenset[str]
-    looks_up: dict[str, tuple[tuple[int, int], ...]]
-    takes_sizes: dict[str, tuple[int, ...]]
-
-
-_TABLE = (files(__package__) / "data" / "integers.toml").read_text(encoding="utf-8")
-INTEGERS = from_plain(tomllib.loads(_TABLE), _Integers, "integers.toml")
-
-
-class Size(NamedTuple):
-    """What to put in for sizes that are left open: for all of them, or for each input's last one and 1 for others.
-
-    `batch` is how many examples there are, where that is open.
-    """
-
-    length: int
-    last: bool = False
-    batch: int = 1
+# What operators take integers for, by the number of the input. Places in a table: the place's input, and the table's.
+LOOKS_UP = {"Gather": ((1, 0),), "GatherElements": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
+# Sizes, counts of rounds, lengths of sequences, divisors, and steps: one of zero in an STFT ends ONNX Runtime's process
+# (1.32.0, tried 2026-11-27).
+TAKES_SIZES = {
+    "BlackmanWindow": (0,), "ConstantOfShape": (0,), "DFT": (1,), "Div": (1,), "Expand": (1,), "GRU": (4,),
+    "LSTM": (4,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0,), "Mod": (1,), "OneHot": (1,), "Pad": (1,),
+    "RNN": (4,), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2, 3, 4), "STFT": (1, 3),
+    "Split": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,),
+}  # fmt: skip
+DECIDES = frozenset({"And", "Not", "Or", "Where", "Xor"})  # they come out as truths, or choose
+COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})  # held against others: lengths, mostly
 
 
 class Use(NamedTuple):
@@ -83,29 +60,22 @@ class Use(NamedTuple):
 
 
 class Inputs:
-    """The inputs of a program: made up for one size after another until it runs on them.
+    """The inputs of a model: made up for one size after another until it runs on them.
 
     `lengths` are tried last.
     """
 
-    def __init__(self, program: Program, lengths: Sequence[int] = ()) -> None:
-        self._lengths = (*SIZES, *_lengths(program), *lengths)
-        self._program, self._infos = program, given_inputs(program.model.graph)
-        values = program.main.values
-        self._uses = {info.name: use for info in self._infos if (use := _use_as_integers(values.get(info.name)))}
-
-    @cached_property
-    def _solved(self) -> tuple[dict[str, list[Dim]], dict[str, int]]:
-        return solved(self._program)
-
-    @cached_property
-    def _batch(self) -> set[Dim]:
-        return {dims[0] for dims in self.dims.values() if dims and isinstance(dims[0], str)}
-
-    @property
-    def dims(self) -> dict[str, list[Dim]]:
-        """The sizes of each input that is a tensor, as far as the weights tell them; the others by their names."""
-        return self._solved[0]
+    def __init__(self, source: Prepared, lengths: Sequence[int] = ()) -> None:
+        self._weights = _most_frequent(length for one in source.model.graph.initializer for length in one.dims)
+        self._lengths = tuple(lengths)
+        self._infos = given_inputs(source.model.graph)
+        self._types = source.scopes[0].types
+        uses = _Uses(source)
+        self._uses = {info.name: use for info in self._infos if (use := uses.of_input(info.name))}
+        self._dims = dims_by_input(source.model)
+        self._batch = {dims[0] for dims in self._dims.values() if dims and isinstance(dims[0], str)}
+        names = (dim for dims in self._dims.values() for dim in dims if isinstance(dim, str))
+        self._open = [name for name in dict.fromkeys(names) if name not in self._batch]
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -114,29 +84,30 @@ class Inputs:
         return ("long", "tones", "normal", "wide") if counts else ("tones", "normal", "wide")
 
     def sizes(self) -> Iterator[Size]:
-        """Yield sizes to try in turn for what is left open; one where nothing is."""
-        left = [place for dims in self.dims.values() for place in self._open(dims)]
-        if any(self._is_sound(name) for name in self.dims):
-            yield Size(SOUND, last=True)
-        for length in dict.fromkeys(self._lengths) if left else SIZES[:1]:
-            yield from (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
-
-    def several(self, size: Size) -> Size | None:
-        """Return `size` with several examples in a batch; None where it is not open, or one example is large."""
-        shapes = self.shapes(size).values()
-        small = all(math.prod(shape) <= MOST_NUMBERS for shape in shapes)
-        return size._replace(batch=EXAMPLES) if small and self._batch else None
+        """Yield sizes to try in turn for what is left open, each with several examples first where they are small."""
+        last = [name for name in self._open if any(dims[-1:] == [name] for dims in self._dims.values())]
+        ones: Size = dict.fromkeys(self._open, 1)
+        found: list[Size] = []
+        if any(self._is_sound(name) for name in self._dims):
+            found.append(ones | dict.fromkeys(last, SOUND))
+        for lengths in ((*SIZES, *self._weights), (*LARGE_SIZES, *self._lengths)):
+            found += [dict.fromkeys(self._open, length) for length in lengths]
+            found += [ones | dict.fromkeys(last, length) for length in lengths]
+            found += [
+                {**dict.fromkeys(self._open, SIZES[0]), name: length} for name in self._open for length in lengths
+            ]
+        for size in [one for at, one in enumerate(found) if one not in found[:at]]:
+            one = size | dict.fromkeys(self._batch, 1)
+            largest = max((math.prod(self._shape(name, one)) for name in self._dims), default=1)
+            if self._batch and 2 * largest <= MOST_NUMBERS:
+                yield one | dict.fromkeys(self._batch, min(EXAMPLES, MOST_NUMBERS // largest))
+            if largest <= MOST_TRIED or not one:
+                yield one
 
     def _is_sound(self, name: str) -> bool:
         """Return whether an input is a row of numbers of any length."""
-        dims, kind = self.dims[name], self._program.main.values[name].kind
-        return kind == FLOAT and name not in self._uses and len(dims) <= SOUND_AXES and -1 in self._open(dims)
-
-    def _open(self, dims: list[Dim]) -> Iterator[int]:
-        """Yield the axes that are open, counted from the last; a batch is one of one."""
-        yield from (
-            at - len(dims) for at, dim in enumerate(dims) if at and not isinstance(dim, int) and dim not in self._batch
-        )
+        dims, kind = self._dims[name], self._types[name]
+        return kind == FLOAT and name not in self._uses and len(dims) in {1, 2} and dims[-1] in self._open
 
     def make(self, size: Size, draw: Draw, seed: int = 0) -> Feeds:
         """Make inputs with `size` for what is left open; raise `ValueError` for a kind of which none can be made up."""
@@ -154,34 +125,22 @@ class Inputs:
             return [self._made(kind.sequence_type.elem_type, name, size, draw, seed + number) for number in range(3)]
         if which != "tensor_type":
             raise ValueError(which)
-        shape = self._shape(self.dims.get(name) or dims_of(kind), size)
+        shape = self._shape(name, size) if name in self._dims else [max(dim, 1) for dim in dims_of(kind)]
         if kind.tensor_type.elem_type == TensorProto.STRING:
             return np.full(shape, "a")
         random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
         if np.dtype(dtype).kind in "iub" or name in self._uses:
             use = self._uses.get(name, Use("unknown"))
-            use = use._replace(most=self._length(size)) if use.kind == "length" else use
+            longest = max((size[one] for one in self._open), default=CHOSEN_SIZE)
+            use = use._replace(most=longest) if use.kind == "length" else use
             return _integers(use, shape, random, draw).astype(dtype)
         if draw == "tones" and max(shape, default=0) >= LONG:
             return _tones(shape, random).astype(dtype)
         numbers = random.uniform(-WIDE, WIDE, shape) if draw == "wide" else random.standard_normal(shape)
         return np.asarray(numbers).astype(dtype)
 
-    def _length(self, size: Size) -> int:
-        """Return how long the longest of the axes is that a model leaves open."""
-        places = ((name, axis) for name, dims in self.dims.items() for axis in self._open(dims))
-        return max((self.shapes(size)[name][axis] for name, axis in places), default=CHOSEN_SIZE)
-
-    def shapes(self, size: Size) -> dict[str, list[int]]:
-        """Return the shape of each input that is a tensor, with `size` for what is left open."""
-        return {name: self._shape(dims, size) for name, dims in self.dims.items()}
-
-    def _shape(self, dims: list[Dim], size: Size) -> list[int]:
-        shape = [dim if isinstance(dim, int) else size.batch if dim in self._batch else 1 for dim in dims]
-        least = self._solved[1]
-        for axis in self._open(dims) if not size.last else [-1] * (-1 in self._open(dims)):
-            shape[axis] = max(size.length, least.get(str(dims[axis]), 0))
-        return shape
+    def _shape(self, name: str, size: Size) -> list[int]:
+        return [size[dim] if isinstance(dim, str) else dim for dim in self._dims[name]]
 
 
 def _tones(shape: list[int], random: np.random.Generator) -> NDArray[Any]:
@@ -221,68 +180,82 @@ def _integers(  # noqa: PLR0911 - a case per kind of use
     return chosen
 
 
-def _use_as_integers(value: Value | None) -> Use | None:
-    """Tell what an input's integers are for; None for one of numbers. Some models take places in a table as floats."""
-    if value is None or value.kind != FLOAT:
-        return None if value is None else use_of(value)
-    made = [step.outputs[0] for step in value.takers if step.op == "Cast"]
-    uses = [use_of(one) for one in made if one is not None and one.kind in WHOLE]
-    return next((use for use in uses if use.kind == "index"), None)
+class _Uses:
+    """Tells what integers are for by who takes them, as they are, moved or computed with."""
+
+    def __init__(self, source: Prepared) -> None:
+        self._takers: dict[str, list[tuple[Scope, NodeProto]]] = defaultdict(list)
+        for scope in source.scopes:
+            for node in scope.graph.node:
+                for name in dict.fromkeys(node.input):
+                    self._takers[name].append((scope, node))
+        infos = (info for scope in source.scopes for info in (*scope.graph.value_info, *scope.graph.input))
+        self._dims = {info.name: dims_of(info.type) for info in infos}
+        self._types = source.scopes[0].types
+
+    def of_input(self, name: str) -> Use | None:
+        """Tell what an input is for; None for one of numbers. Some models take places in a table as floats."""
+        if self._types.get(name) != FLOAT:
+            return self.of(name)
+        made = [node.output[0] for _scope, node in self._takers[name] if node.op_type == "Cast"]
+        return next((use for one in made if (use := self.of(one)).kind == "index"), None)
+
+    def of(self, name: str) -> Use:
+        """Tell what a value is for."""
+        found: list[Use] = []
+        todo, seen = [name], {name}
+        while todo:
+            at = todo.pop()
+            for scope, node in self._takers[at]:
+                places = [number for number, one in enumerate(node.input) if one == at]
+                found += [use for place in places if (use := self._use(scope, node, place))]
+                follows = node.op_type in ARITHMETIC and (0 in places or node.op_type != "Gather")
+                new = [one for one in node.output if follows and one not in seen and scope.types.get(one) != FLOAT]
+                todo += new
+                seen.update(new)
+        if "mask" in name.lower():
+            return Use("mask")
+        tables = [use.most for use in found if use.kind == "index"]
+        if any(tables):
+            return Use("index", most=min(filter(None, tables)))
+        order = ("choice", "size", "length", "mask", "count")
+        without = Use("index", most=1) if tables else Use("unknown")
+        return next((use for kind in order for use in found if use.kind == kind), without)
+
+    def _use(self, scope: Scope, node: NodeProto, place: int) -> Use | None:  # noqa: PLR0911 - a case per kind of use
+        for places, table in LOOKS_UP.get(node.op_type, ()):
+            if places == place:
+                return Use("index", most=self._length(scope, node, node.input[table]))
+        if node.op_type == "Equal" and (choices := _constant(scope, node, 1 - place)):
+            return Use("choice", choices=tuple(map(int, choices)))
+        if node.op_type in COMPARES or place in TAKES_SIZES.get(node.op_type, ()):
+            return Use("length" if node.op_type in COMPARES else "size")
+        if node.op_type in DECIDES:
+            return Use("mask")
+        kind = attribute(node, "to") if node.op_type == "Cast" else None
+        if kind == TensorProto.BOOL:
+            return Use("mask")
+        if kind in {FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}:
+            takers = self._takers[node.output[0]]
+            for inner, taker in takers:
+                if taker.op_type == "Equal":
+                    choices = _constant(inner, taker, 0) or _constant(inner, taker, 1)
+                    return Use("choice", choices=tuple(map(int, choices or ())) or (0, 1))
+            inverted = any(one.op_type == "Sub" and _constant(at, one, 0) == [1.0] for at, one in takers)
+            return Use("mask" if inverted else "count")
+        return None
+
+    def _length(self, scope: Scope, node: NodeProto, table: str) -> int:
+        """Return how long a table is in the axis in which a node looks something up; 0 where that is not known."""
+        tensor, axis = scope.constants.get(table), attribute(node, "axis", 0)
+        dims = list(tensor.dims) if tensor is not None else self._dims.get(table, [])
+        return dims[axis] if -len(dims) <= axis < len(dims) else 0
 
 
-def use_of(value: Value) -> Use:
-    """Tell what integers are for by who takes them, as they are, moved or computed with."""
-    found: list[Use] = []
-    todo, seen = [value], {value}
-    while todo:
-        at = todo.pop()
-        for step in at.takers:
-            places = [number for number, one in enumerate(step.inputs) if one is at]
-            found += [use for place in places if (use := _use(step, place))]
-            follows = step.op in OPERATORS.moves | OPERATORS.arithmetic and 0 in places + [0] * (step.op != "Gather")
-            new = [one for one in step.outputs if follows and one is not None and one.kind != FLOAT and one not in seen]
-            todo += new
-            seen.update(new)
-    if "mask" in value.name.lower():
-        return Use("mask")
-    tables = [use.most for use in found if use.kind == "index"]
-    if any(tables):
-        return Use("index", most=min(filter(None, tables)))
-    order = ("choice", "size", "length", "mask", "count")
-    without = Use("index", most=1) if tables else Use("unknown")
-    return next((use for kind in order for use in found if use.kind == kind), without)
-
-
-def _use(step: Step, place: int) -> Use | None:  # noqa: PLR0911 - a case per kind of use
-    for places, table in INTEGERS.looks_up.get(step.op, ()):
-        if places == place:
-            return Use("index", most=_length(step, step.inputs[table]))
-    if step.op == "Equal" and (numbers := constant_input(step, 1 - place)):
-        return Use("choice", choices=tuple(map(int, numbers)))
-    if place in INTEGERS.takes_sizes.get(step.op, ()) or step.op in INTEGERS.compares:
-        return Use("length" if step.op in INTEGERS.compares else "size")
-    if step.op in INTEGERS.decides:
-        return Use("mask")
-    made = step.outputs[0] if step.op == "Cast" else None
-    if made is not None and made.kind == TensorProto.BOOL:
-        return Use("mask")
-    if made is not None and made.kind in {FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}:
-        for taker in made.takers:
-            if taker.op == "Equal" and (numbers := constant_input(taker, 0) or constant_input(taker, 1)):
-                return Use("choice", choices=tuple(map(int, numbers)))
-        return Use("mask" if any(map(_is_inverted, made.takers)) else "count")
-    return None
-
-
-def _length(step: Step, table: Value | None) -> int:
-    """Return how long a table is in the axis in which a step looks something up; 0 where that is not known."""
-    shape, axis = table.shape if table is not None else None, attribute(step.node, "axis", 0)
-    return (shape[axis] if shape and isinstance(axis, int) and -len(shape) <= axis < len(shape) else None) or 0
-
-
-def _is_inverted(step: Step) -> bool:
-    """Return whether a step subtracts from one, as whoever makes a mask to be added does."""
-    return step.op == "Sub" and constant_input(step, 0) == [1.0]
+def _constant(scope: Scope, node: NodeProto, index: int) -> list[Any] | None:
+    """Return the numbers of an input that is a constant; None where it is computed, left out or was not read."""
+    found = numbers(scope.constants.get(node.input[index])) if len(node.input) > index else None
+    return None if found is None else list(found.ravel().tolist())
 
 
 def traced_lengths(model: ModelProto) -> list[int]:
@@ -295,147 +268,27 @@ def traced_lengths(model: ModelProto) -> list[int]:
     return _most_frequent(length for length in dims if length not in weights)
 
 
-def _lengths(program: Program) -> list[int]:
-    """Return the lengths that occur most often in the weights, smallest first."""
-    return _most_frequent(length for tensor in program.weights.values() for length in tensor.dims)
-
-
 def _most_frequent(lengths: Iterable[int]) -> list[int]:
     count = Counter(length for length in lengths if length > 1)
     return sorted(length for length, _times in count.most_common(MOST_LENGTHS))
 
 
-def solved(program: Program) -> tuple[dict[str, list[Dim]], dict[str, int]]:
-    """Return each input's sizes as far as the weights tell them, and the least that an open one may be.
-
-    ONNX's own shape inference carries the names of open sizes to where they meet those of weights.
-    """
-    names = dims_by_input(program.model)
-    if all(isinstance(dim, int) for sizes in names.values() for dim in sizes):
-        return names, {}
-    dims = _inferred(_named(program.model))
-    equal: dict[str, Dim] = {}
-    least: dict[str, int] = {}
-
-    def root(dim: Dim) -> Dim:
-        while isinstance(dim, str) and dim in equal:
-            dim = equal[dim]
-        return dim
-
-    for step in program.steps():
-        known = [_dims(value, dims) for value in step.inputs]
-        with contextlib.suppress(IndexError, TypeError):
-            for one, other in _equations(step, known):
-                first, second = root(one), root(other)
-                if isinstance(first, str) and second is not None and first != second:
-                    equal[first] = second
-                elif isinstance(second, str) and first is not None and first != second:
-                    equal[second] = first
-            for dim, length in _windows(step, known):
-                least[dim] = max(length, least.get(dim, 0))
-    found = {name: [root(dim) for dim in sizes] for name, sizes in names.items()}
-    return found, {str(root(name)): length for name, length in least.items()}
-
-
-def _equations(step: Step, known: list[list[Dim] | None]) -> Iterator[tuple[Dim, Dim]]:  # noqa: C901, PLR0912 - a case per operator
-    first, second = (*known, None, None)[:2]
-    if first is None:
-        return
-    group = attribute(step.node, "group", 1)
-    if step.op == "MatMul" and second:
-        yield first[-1], second[-2 if len(second) > 1 else -1]
-    elif step.op == "Gemm" and second:
-        yield (
-            first[0 if attribute(step.node, "transA", 0) else 1],
-            second[1 if attribute(step.node, "transB", 0) else 0],
-        )
-    elif step.op == "Conv" and second and isinstance(second[1], int) and isinstance(group, int):
-        yield first[1], second[1] * group
-    elif step.op in {"BatchNormalization", "ConvTranspose", "InstanceNormalization"} and second:
-        yield first[1], second[0]
-    elif step.op in {"LayerNormalization", "RMSNormalization"} and second:
-        yield from zip(reversed(first), reversed(second), strict=False)
-    elif step.op in RECURRENT and second:
-        yield first[2], second[2]
-        for state in filter(None, known[5:7]):
-            yield from ((state[0], second[0]), (state[1], first[1]), (state[2], known[2][2] if known[2] else None))
-    elif step.op == "Concat":
-        axis = attribute(step.node, "axis", 0)
-        kept = [at for at in range(len(first)) if axis not in {at, at - len(first)}]
-        for other in filter(None, known[1:]):
-            yield from ((first[at], other[at]) for at in kept)
-    elif step.op == "Reshape" and (target := constant_input(step, 1)) and min(target) > 0:
-        left = [dim for dim in first[1:] if not isinstance(dim, int)]  # a batch is one of one
-        if len(left) == 1:
-            yield left[0], math.prod(target) // math.prod(dim for dim in first if isinstance(dim, int))
-    elif step.op in OPERATORS.arithmetic and second:
-        pairs = zip(reversed(first), reversed(second), strict=False)
-        yield from (pair for pair in pairs if 1 not in pair)
-
-
-def _windows(step: Step, known: list[list[Dim] | None]) -> Iterator[tuple[str, int]]:
-    """Yield the open sizes that a window moves over, with its length."""
-    window = attribute(step.node, "kernel_shape")
-    if step.op == "Conv" and window is None and len(known) > 1 and known[1]:
-        window = known[1][2:]
-    for dim, length in zip((known[0] or [])[2:], window if isinstance(window, list) else (), strict=False):
-        if isinstance(dim, str) and isinstance(length, int):
-            yield dim, length
-
-
-def dims_by_input(model: ModelProto) -> dict[str, list[Dim]]:
+def dims_by_input(model: ModelProto) -> dict[str, list[int | str]]:
     """Return the sizes of those inputs that are tensors; each open one has a name.
 
     One without is called after its input and axis: "x#1".
     """
     return {
         info.name: [
-            dim.dim_value if dim.dim_value > 0 else _name(dim, info.name, axis)
+            dim.dim_value if dim.dim_value > 0 else f"{info.name}#{axis}" if nameless else dim.dim_param
             for axis, dim in enumerate(info.type.tensor_type.shape.dim)
+            for nameless in [dim.dim_param in {"", NAMELESS}]
         ]
         for info in given_inputs(model.graph)
         if info.type.WhichOneof("value") == "tensor_type"
     }
 
 
-def _name(dim: TensorShapeProto.Dimension, name: str, axis: int) -> str:
-    return f"{name}#{axis}" if dim.dim_param in {"", NAMELESS} else dim.dim_param
-
-
-def _named(given: ModelProto) -> ModelProto:
-    """Return a copy in which each open size of the inputs has its name."""
-    model = ModelProto()
-    model.CopyFrom(given)
-    for info in given_inputs(model.graph):
-        for axis, dim in enumerate(info.type.tensor_type.shape.dim):
-            if dim.dim_value <= 0:
-                dim.dim_param = _name(dim, info.name, axis)
-    return model
-
-
-def _inferred(model: ModelProto) -> dict[str, list[Dim]]:
-    """Infer shapes with names in them, by the names of values; one that two subgraphs share is left out."""
-    for body in bodies(model):
-        del body.value_info[:]
-    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    found: dict[str, list[Dim]] = {}
-    count: Counter[str] = Counter()
-    for body in bodies(model):
-        for info in (*body.value_info, *getattr(body, "input", ()), *getattr(body, "output", ())):
-            if not isinstance(info, str) and info.type.tensor_type.HasField("shape"):
-                found[info.name] = dims_of(info.type)
-                count[info.name] += 1
-    return {name: dims for name, dims in found.items() if count[name] == 1}
-
-
-def _dims(value: Value | None, dims: Mapping[str, list[Dim]]) -> list[Dim] | None:
-    if value is None:
-        return None
-    return list(value.tensor.dims) if value.tensor is not None else dims.get(value.name)
-
-
-def dims_of(kind: TypeProto) -> list[Dim]:
-    """Return the sizes that a type names; 0 and -1, which some exporters write, are open."""
-    dims = kind.tensor_type.shape.dim
-    return [dim.dim_value if dim.dim_value > 0 else dim.dim_param or None for dim in dims]
+def dims_of(kind: TypeProto) -> list[int]:
+    """Return the sizes that a tensor's type names, 0 for what is open, which some exporters write as -1."""
+    return [max(dim.dim_value, 0) for dim in kind.tensor_type.shape.dim]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.api import Cancelled, say
+from assistant.api import Cancelled, render, say
 from assistant.api.notebook import (
     AddonPart,
     Begin,
@@ -25,21 +25,22 @@ from assistant.api.notebook import (
 from assistant.api.records import Severity
 from assistant.api.system import write_atomically
 from assistant.api.texts import Markup, joined, tag
-from assistant_addons.onnx.answers import (
+from assistant_addons.onnx.answers import Attempt, Checked, Conversion
+from assistant_addons.onnx.drawing import (
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,
     HEADINGS_OF_RUNS,
-    Attempt,
-    Checked,
-    Conversion,
     operator_table,
     rows_of_agreement,
     rows_of_changes,
     rows_of_runs,
+    shares,
+    size_line,
 )
 from assistant_addons.onnx.task import Examined
 
 NAME = "onnx"
+COLOURS = {"green": "#1565c0", "yellow": "#f9a825", "red": "#b71c1c"}  # blue for good, which all tell from red
 DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent through the browser
 
 
@@ -133,10 +134,21 @@ def _checked(answer: Checked) -> Markup:
     headings, rows = operator_table(answer)
     parts = [
         html.paragraph(answer.verdict),
+        _bar(answer),
         *map(html.finding, answer.findings),
         html.details(say("Every operator"), html.table(rows, headings)),
     ]
     return html.section(say("Check for {target}", target="DirectML"), joined(parts))
+
+
+def _bar(answer: Checked) -> Markup:
+    """Draw which share of the nodes runs where: each part as wide as its share, its name and count written below."""
+    parts = [(f"{render(name)}: {count}", count, COLOURS[colour]) for name, count, colour in shares(answer)]
+    filled = (tag("span", "", style=f"flex: {count}; background: {colour}") for _words, count, colour in parts)
+    signs = (tag("span", tag("span", "■ ", style=f"color: {colour}"), words) for words, _count, colour in parts)
+    bar = tag("div", *filled, style="display: flex; height: 12px; border-radius: 3px; overflow: hidden")
+    legend = tag("div", *signs, style="display: flex; flex-wrap: wrap; gap: 0 16px")
+    return tag("div", bar, legend, role="img", aria_label=", ".join(words for words, _count, _colour in parts))
 
 
 def _converted(answer: Conversion) -> Markup:
@@ -145,7 +157,7 @@ def _converted(answer: Conversion) -> Markup:
     whole = path.stat().st_size <= DOWNLOAD_BYTES and not path.with_name(f"{path.name}.data").exists()
     link = html.download(path.name, path.read_bytes()) if whole else str(path)
     table = html.table(rows_of_changes(answer), HEADINGS_OF_CHANGES)
-    return html.section(say("Conversion"), table + tag("p", link))
+    return html.section(say("Conversion"), table + html.paragraph(size_line(answer)) + tag("p", link))
 
 
 def _tried(answer: Attempt) -> Markup:

@@ -1,47 +1,212 @@
-"""Runs a model on made-up or given inputs, measures its values, and proves a conversion by what the original made."""
+"""Proves a conversion: the original in FP32 beside a run that rounds each FP16 value; finds what must stay FP32.
+
+Imports nothing of the assistant, as a child in another Python needs it, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib.util
 import math
+import os
+import select
+import signal
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from onnx import NodeProto, helper, numpy_helper
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from assistant_addons.onnx.fp16_policy import LARGEST, OPERATORS, ROUNDED_AWAY, Constants, Slots
-from assistant_addons.onnx.graph import opsets, unique_name
-from assistant_addons.onnx.inputs import Draw, Feeds, Inputs
-from assistant_addons.onnx.insert_casts import Writer
-from assistant_addons.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input, replace_nodes
-from assistant_addons.onnx.runtime import CLOSE, differs, opened, rounded, run
+from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
+from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
+from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, MOVES, Content, Prepared, replace_nodes, scopes
 
-# Real values may be so much larger than those of made-up inputs, or of given ones (chosen).
-MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5, "tones": 2.0}
+# They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
+# FP16 kernel for most of them on the CPU, and drops the casts that it puts around those it lacks.
+PASSES = MOVES | {
+    "Cast", "CastLike", "Constant", "ConstantOfShape", "If", "Loop", "Range", "Scan", "SequenceAt", "SequenceConstruct",
+    "Shape", "Size",
+}  # fmt: skip
+# Chosen on the models of tests/addons/onnx/traps.py and on onnx's own test models.
+CLOSE = 4e-3  # of the largest number: what an output may differ by
+CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows (chosen)
+SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
+MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
+# How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
+MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
-# How often each is drawn, where a run is given and makes at most so many numbers (chosen): rounding shows in some
-# results and not in others, and one run on a long sound or a large picture has many.
-REPEATS: dict[Draw, int] = {"normal": 3, "tones": 3}
-MOST_REPEATED = 200_000
-FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
-MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
-IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
-PROVED = 700_000_000  # bytes of a model that is held three times: as it was, rounded, and in the runtime
-CLOSE_WIDE = 5e-2  # of the largest number, for inputs that are there to find what overflows (chosen)
+# How often these are drawn at most, and how long that may take (chosen): rounding shows in some results and not in
+# others. Once is enough where the results differ by no more than a share of what they may; where something has to stay
+# FP32, another share is to be reached.
+REPEATS, REPEAT_SECONDS = 3, 1.0
+SURE, SEARCHED = 0.5, 0.75
+# What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
+FIRST_SUMMED = {
+    "GroupNormalization": 1, "InstanceNormalization": 2, "LayerNormalization": -1, "LpNormalization": -1,
+    "RMSNormalization": -1, "SkipLayerNormalization": -1, "SimplifiedLayerNormalization": -1,
+}  # fmt: skip
+FIRST_EINSUM = 12
+AT_RANDOM = frozenset({
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+})  # fmt: skip
+MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
+SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
+SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
 
-# Why no run tells: no ONNX Runtime, a model that is too large, one that it cannot run, or one that draws at random.
+# Why no run tells: no ONNX Runtime, a model that is too large or that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "size", "run", "random"]
-# Opsets that brought Where, and reductions whose axes are an input.
-FIRST_WHERE, FIRST_AXES_AS_INPUT = 9, 18
-# The axis from which on these sum; others name it.
-FIRST_SUMMED = {"GlobalAveragePool": 2, "GroupNormalization": 1, "InstanceNormalization": 2}
-SEARCH_SECONDS = 20.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
-SMALLEST_SHARE = 32  # of what stays FP32 that is tried by itself
+
+
+# ------------------------------------------------------------------ running
+
+
+def opened(model: ModelProto, content: Content = lambda _tensor: None, *, in_order: bool = False) -> Any:  # noqa: ANN401 - the library has no types
+    """Open a model in ONNX Runtime on the CPU, unoptimised, so that no value is left out.
+
+    `content` gives the numbers of weights that have none in the model. With `in_order` the nodes run as they stand, so
+    that what only looks at a value does so before it is needed no more.
+    """
+    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    # Threads that wait in circles for the next run would take the processor from whoever prepares it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.disable_prepacking", "1")  # a copy of the weights for a run or two
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_reuse = False  # to plan it takes ten times as long as all else, and grows with the square
+    if in_order:
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    given, model = model, ModelProto()
+    model.CopyFrom(given)
+    model.ir_version = min(given.ir_version, KNOWN_IR)
+    names, values = [], []
+    for tensor in model.graph.initializer:
+        if (array := content(tensor)) is not None:
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="given")
+            names.append(tensor.name)
+            values.append(onnxruntime.OrtValue.ortvalue_from_numpy(array))
+    options.add_external_initializers(names, values)
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(session: Any, given: Feeds, names: list[str] | None = None) -> list[Any]:  # noqa: ANN401 - likewise
+    """Return the values of these names, of the outputs without any.
+
+    Inputs that nothing in the model takes, and the session lacks, are left out.
+    """
+    wanted = {info.name for info in (*session.get_inputs(), *session.get_overridable_initializers())}
+    return list(session.run(names, {name: content for name, content in given.items() if name in wanted}))
+
+
+def rounded(model: ModelProto, halves: set[str] | None = None) -> ModelProto:
+    """Return a model that computes in FP32 and rounds each value that `model` has in FP16, which `halves` may name."""
+    result = ModelProto()
+    result.CopyFrom(model)
+    if halves is None:
+        with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+            result = onnx.shape_inference.infer_shapes(result)
+        halves = {name for scope in scopes(result) for name, kind in scope.types.items() if kind == HALF}
+    _round(result.graph, halves, set(halves))
+    return result
+
+
+def _round(graph: GraphProto, halves: set[str], taken: set[str]) -> None:
+    wide: dict[str, str] = {}
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        for inner in subgraphs(node):
+            _round(inner, halves, taken)
+        nodes.append(node)
+        if node.op_type in PASSES and not node.domain:
+            continue
+        for at, name in enumerate(node.input):
+            if name in halves:
+                if name not in wide:
+                    wide[name] = unique_name(f"{name}_wide", taken)
+                    nodes.insert(-1, helper.make_node("Cast", [name], [wide[name]], to=FLOAT))
+                node.input[at] = wide[name]
+        for at, name in enumerate(node.output):
+            if name in halves:
+                node.output[at] = unique_name(f"{name}_exact", taken)
+                nodes.append(helper.make_node("Cast", [node.output[at]], [name], to=HALF))
+    replace_nodes(graph, nodes)
+    del graph.value_info[:]
+
+
+def loads(model: bytes | str) -> str | None:
+    """Return why ONNX Runtime does not load a model, or file, with its own settings: "" where it does.
+
+    It is loaded in a fork of this process; a crash is answered by "died". None says that it was not tried, or took too
+    long.
+    """
+    if sys.platform != "linux" or not importlib.util.find_spec("onnxruntime"):
+        return None
+    import onnxruntime  # noqa: PLC0415 - as above
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 4
+            onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001 - the runtime's errors share no base
+            os.write(writing, str(error).encode()[:4000])
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        if not select.select([pipe], [], [], LOAD_SECONDS)[0]:
+            os.kill(child, signal.SIGKILL)
+        told = pipe.read().decode(errors="replace").splitlines()
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return "" if ended == 0 else None if ended == -signal.SIGKILL else told[0].rstrip(".") if told else "died"
+
+
+# ------------------------------------------------------------------ comparing
+
+
+def distance(expected: Any, found: Any) -> float:  # noqa: ANN401 - arrays, and numbers
+    """Return how far an array is from the one that was expected.
+
+    Of floats it is the largest difference, relative to the largest number expected or to `SMALLEST_SCALE`; of
+    other types the share that changed. It is infinite where the shapes, or the places of NaN or infinity, are others.
+    """
+    one, other = np.asarray(expected), np.asarray(found)
+    if one.shape != other.shape:
+        return math.inf
+    if not _are_floats(one, other):
+        return float(np.mean(one != other)) if one.size else 0.0
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    if (np.isnan(one) != np.isnan(other)).any() or (np.isinf(one) != np.isinf(other)).any():
+        return math.inf
+    finite = np.isfinite(one)
+    one, other = one[finite], other[finite]
+    return float(np.abs(one - other).max(initial=0)) / max(SMALLEST_SCALE, float(np.abs(one).max(initial=0)))
+
+
+def differs(expected: Any, found: Any, limit: float = CLOSE) -> bool:  # noqa: ANN401 - arrays, lists
+    """Return whether two results lie further apart than `limit`, or `MOST_CHANGED` where they are no floats."""
+    if isinstance(expected, list) and isinstance(found, list):
+        pairs = zip(expected, found, strict=False)
+        return len(expected) != len(found) or any(differs(one, other, limit) for one, other in pairs)
+    if expected is None or found is None or isinstance(expected, dict):
+        return False
+    return distance(expected, found) > (limit if _are_floats(expected, found) else MOST_CHANGED)
+
+
+def _are_floats(*arrays: object) -> bool:
+    return all(np.asarray(array).dtype.kind in "fc" for array in arrays)
+
+
+# ------------------------------------------------------------------ measuring
 
 
 class Run(NamedTuple):
@@ -51,279 +216,132 @@ class Run(NamedTuple):
     results: list[Any]
     limit: float
 
-    def agrees(self, found: list[Any]) -> bool:
-        """Return whether these results are as good as the original's."""
-        return not any(differs(one, other, self.limit) for one, other in zip(self.results, found, strict=True))
+    def agrees(self, found: list[Any], share: float = 1.0) -> bool:
+        """Return whether these results are as good as the original's, within a share of the limit."""
+        limit = share * self.limit
+        return not any(differs(one, other, limit) for one, other in zip(self.results, found, strict=True))
 
 
-@dataclass
-class Measured:
-    """What runs showed: values outside FP16's range, steps whose inner sums leave it, and the results, to compare with.
+class Original:
+    """A model in FP32 and its `runs` on `samples`, or else on the first made-up inputs that it takes.
 
-    `obstacle` says why there are no results that a conversion could be held against; `ran` is whether it ran at all.
+    `outside` are the values, and nodes, that may leave FP16's range. `obstacle` says why there are no results that a
+    conversion could be held against.
     """
 
-    ran: bool = False
-    obstacle: Obstacle = ""
-    outside: set[Value] = field(default_factory=set)
-    crowded: set[Step] = field(default_factory=set)
-    runs: list[Run] = field(default_factory=list)
-
-
-def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> Measured:
-    """Run a program on `samples`, else on the first made-up `inputs` that it takes."""
-    if not importlib.util.find_spec("onnxruntime"):
-        return Measured(obstacle="missing")
-    gauged = _Gauged(program)
-    if gauged.size > IN_MEMORY or len(gauged.rows) > MOST_PROBED:
-        return Measured(obstacle="size")
-    with contextlib.suppress(Exception):  # the runtime's own errors share no base
-        gauged.open()
-        for offered in [[_Sample(sample, GIVEN_MARGIN, CLOSE) for sample in samples]] if samples else _made(inputs):
-            with contextlib.suppress(Exception):  # the next ones may do
-                return _measured(gauged, offered)
-    return Measured(obstacle="run")
-
-
-class _Sample(NamedTuple):
-    """Inputs, how many times as large real ones may make a value, and by how much a result may differ.
-
-    One that is drawn `again` may be left out.
-    """
-
-    given: Feeds
-    margin: float
-    limit: float
-    again: bool = False
-
-
-def _made(inputs: Inputs) -> Iterator[list[_Sample]]:
-    """Yield made-up inputs for one size after another."""
-    for size in inputs.sizes():
-        for one in filter(None, (inputs.several(size), size)):
-            # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
-            yield [
-                _Sample(
-                    inputs.make(one, draw, 2 * time + (draw == "tones")),
-                    MARGINS[draw],
-                    CLOSE_WIDE if draw == "wide" else CLOSE,
-                    again=time > 0,
-                )
-                for time in range(max(REPEATS.values()))
-                for draw in inputs.draws
-                if time < REPEATS.get(draw, 1)
-            ]
-
-
-def _measured(gauged: _Gauged, offered: list[_Sample]) -> Measured:
-    measured, held = Measured(ran=True), 0
-    for sample in offered:
-        if sample.again and held > MOST_REPEATED:
-            continue
-        results, numbers = gauged.run(sample.given)
-        for row, number in zip(gauged.rows, numbers, strict=True):
-            row.judge(number, sample.margin, measured)
-        measured.runs.append(Run(sample.given, results, sample.limit))
-        arrays = [one for one in (*sample.given.values(), *results) if isinstance(one, np.ndarray)]
-        held = max(held, sum(array.size for array in arrays))
-    first = measured.runs[0]
-    if gauged.size > PROVED:
-        measured.runs, measured.obstacle = [], "size"
-    elif not first.agrees(gauged.run(first.given)[0]):
-        measured.runs, measured.obstacle = [], "random"
-    return measured
-
-
-@dataclass(frozen=True)
-class _Row:
-    """What a number tells: how large values with the same numbers are, that they fade where they divide, or a sum."""
-
-    kind: Literal["peak", "faded", "sum", "squares"]
-    values: list[Value]
-    step: Step | None = None
-
-    def judge(self, number: float, margin: float, measured: Measured) -> None:
-        """Add what the number tells; real ones may be `margin` times as large."""
-        if self.step is None:
-            if (number * margin > LARGEST or 0 < number < FADED) if self.kind == "peak" else number > 0:
-                measured.outside.update(self.values)
-        elif number * (margin if self.kind == "squares" else 1) > LARGEST:
-            measured.crowded.add(self.step)
-
-
-class _Gauged:
-    """A program's model with one output more, a number for each of `rows`.
-
-    What computes a number stands right behind the node that makes the value, which is not kept for longer.
-    """
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._prefix = unique_name("gauged", {name for scope in program.scopes() for name in scope.values})
-        self._build(finite=False)
-
-    def open(self) -> None:
-        """Open the model in ONNX Runtime, which then has it."""
-        self._session = opened(self.model, in_order=True)
-        del self.model
-
-    def run(self, given: Feeds) -> tuple[list[Any], list[float]]:
-        """Return the model's outputs and the numbers; beside an infinity it is told how large the others are."""
-        *results, numbers = run(self._session, given, [*self.outputs, self._last])
-        if not self._finite and not np.isfinite(numbers).all():
-            del self._session
-            self._build(finite=True)
-            self.open()
-            return self.run(given)
-        return results, numbers.ravel().tolist()
-
-    def _build(self, *, finite: bool) -> None:
-        self.rows: list[_Row] = []
-        self.model = self._program.filled()
-        self.size = self.model.ByteSize()
-        self.outputs = [info.name for info in self.model.graph.output]
-        self._opset = opsets(self.model).get("", 1)
-        self._finite = finite
-        self._peaks: dict[Value, list[Value]] = {}
-        self._known_axes: dict[tuple[int, ...], str] = {}
-        self._numbers: list[str] = []
-        self._nodes: list[NodeProto] = []
-        graph = self.model.graph
-        self._zero, self._least, self._infinity = (
-            self._add("Constant", value=helper.make_tensor("", FLOAT, [], [number]))
-            for number in (0.0, ROUNDED_AWAY, math.inf)
-        )
-        for info in graph.input:
-            self._gauge(self._program.main.values[info.name])
-        for step, node in zip(self._program.main.steps, graph.node, strict=True):
-            self._nodes.append(node)
-            for value in step.outputs:
-                self._gauge(value)
-        self._last = self._add("Concat", *self._numbers, axis=0)
-        replace_nodes(graph, self._nodes)
-        graph.output.append(helper.make_tensor_value_info(self._last, FLOAT, None))
-
-    def _gauge(self, value: Value | None) -> None:
-        """Add what computes the numbers of a value; one that is another in another shape is as large as that."""
-        if value is None or value.kind != FLOAT or value.tensor is not None:
+    def __init__(self, source: Prepared, samples: Sequence[Feeds] = ()) -> None:
+        self.runs: list[Run] = []
+        self.outside: set[str] = set()
+        self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
+        self._inputs, self._size = Inputs(source), Size()
+        self.names = [info.name for info in source.model.graph.output]
+        ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
+        if source.is_giant:
+            self.obstacle = "size"
             return
-        divides = any(_divides(step, value) for step in value.takers)
-        same = value.maker.inputs[0] if value.maker and value.maker.op in OPERATORS.reorders else None
-        if same in self._peaks and not divides:
-            self._peaks[same].append(value)
-            self._peaks[value] = self._peaks[same]
-        else:
-            self._sizes(value, divides=divides)
-        for step in value.takers:
-            squares = step.op in OPERATORS.sums_squares
-            if (squares or step.op in OPERATORS.sums) and step.inputs[0] is value:
-                sums = self._summed(step, value, "ReduceSumSquare" if squares else "ReduceL1")
-                self._row(_Row("squares" if squares else "sum", [value], step), sums)
+        with contextlib.suppress(Exception):  # the runtime's own errors share no base
+            model, self._gauged = _gauged(source)
+            self._session = opened(model, source.content, in_order=True)
+            for sample in samples:
+                self._run(sample, GIVEN_MARGIN, CLOSE)
+            for size in () if samples else self._inputs.sizes():
+                with contextlib.suppress(Exception):  # the next size may do
+                    self._size, self.runs, self.outside = size, [], set()
+                    self._draw(0)
+                    break
+        if self.runs:
+            first = self.runs[0]
+            random = ops & AT_RANDOM and not first.agrees(run(self._session, first.given, self.names))
+            self.obstacle = "random" if random else ""
 
-    def _sizes(self, value: Value, *, divides: bool) -> None:
-        sizes = self._add("Abs", value.name)
-        if self._finite and self._opset >= FIRST_WHERE:
-            sizes = self._add("Where", self._add("Less", sizes, self._infinity), sizes, self._zero)
-        self._peaks[value] = [value]
-        self._row(_Row("peak", self._peaks[value]), sizes)
-        if divides:
-            tiny = self._add("And", self._add("Greater", sizes, self._zero), self._add("Less", sizes, self._least))
-            self._row(_Row("faded", [value]), self._add("Cast", tiny, to=FLOAT))
+    def repeat(self) -> None:
+        """Make more runs on made-up inputs, for a model whose results rounding changes by much of what may be."""
+        started, turn = time.monotonic(), 1
+        while turn < REPEATS and time.monotonic() - started < REPEAT_SECONDS:
+            self._draw(turn)
+            turn += 1
 
-    def _summed(self, step: Step, value: Value, reduction: str) -> str:
-        """Add the sums that a normalisation or reduction forms inside."""
-        if step.op.startswith("Reduce"):
-            axes = attribute(step.node, "axes", constant_input(step, 1))
-            return self._reduced(reduction, value.name, axes if isinstance(axes, list) else None)
-        first = FIRST_SUMMED.get(step.op, attribute(step.node, "axis", -1))
-        if value.shape and isinstance(first, int):
-            first %= len(value.shape)  # Flatten takes negative axes from opset 11 on
-        return self._reduced(reduction, self._add("Flatten", value.name, axis=first), [1])
+    def _draw(self, turn: int) -> None:
+        for draw in self._inputs.draws:
+            if turn == 0 or draw in MARGINS:
+                # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
+                given = self._inputs.make(self._size, draw, 2 * turn + (draw == "tones"))
+                self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
 
-    def _row(self, row: _Row, values: str) -> None:
-        """Add a row for the largest of some values."""
-        self.rows.append(row)
-        self._numbers.append(self._reduced("ReduceMax", self._add("Flatten", values, axis=0), [1]))
-
-    def _reduced(self, reduction: str, values: str, axes: list[int] | None) -> str:
-        """Reduce values along axes, or all; the axes are an input from opset 18 on."""
-        if axes is None or self._opset < FIRST_AXES_AS_INPUT:
-            return self._add(reduction, values, **({"axes": axes} if axes else {}))
-        return self._add(reduction, values, self._axes(tuple(axes)))
-
-    def _axes(self, axes: tuple[int, ...]) -> str:
-        if axes not in self._known_axes:
-            content = numpy_helper.from_array(np.array(axes, np.int64))
-            self._known_axes[axes] = self._add("Constant", value=content)
-        return self._known_axes[axes]
-
-    def _add(self, op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
-        """Add a node and return the name of what it makes."""
-        name = f"{self._prefix}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(op, list(inputs), [name], **attributes))
-        return name
+    def _run(self, given: Feeds, margin: float, limit: float) -> None:
+        found = run(self._session, given, [info.name for info in self._session.get_outputs()])
+        for what, peak in zip(self._gauged, found[len(self.names) :], strict=True):
+            if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
+                self.outside.add(what)
+        self.runs.append(Run(given, found[: len(self.names)], limit))
 
 
-def _divides(step: Step, value: Value) -> bool:
-    index = OPERATORS.divides_by.get(step.op)
-    return index is not None and len(step.inputs) > index and step.inputs[index] is value
+def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
+    """Return the model with more outputs: how large the largest number of each FP32 value is, and what they are of.
+
+    Those of a node tell the sums of squares that it forms inside. What computes an output stands right behind the node
+    that makes the value, which is not kept for longer.
+    """
+    model = ModelProto()
+    model.CopyFrom(source.model)
+    graph, types = model.graph, source.scopes[0].types
+    prefix = unique_name("gauge", {name for scope in source.scopes for name in scope.types})
+    squares = opsets(model).get("", 1) >= FIRST_EINSUM
+    gauged: list[str] = []
+    nodes: list[NodeProto] = []
+
+    def add(op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
+        made = f"{prefix}_{len(nodes)}"
+        nodes.append(helper.make_node(op, list(inputs), [made], **attributes))
+        return made
+
+    def gauge(what: str, value: str) -> None:
+        gauged.append(what)
+        graph.output.append(helper.make_tensor_value_info(add("ReduceMax", add("Abs", value)), FLOAT, None))
+
+    for name in (info.name for info in graph.input if types[info.name] == FLOAT):
+        gauge(name, name)
+    for node in graph.node:
+        if squares and node.op_type in FIRST_SUMMED and types.get(node.input[0]) == FLOAT:
+            flat = add("Flatten", node.input[0], axis=FIRST_SUMMED[node.op_type])
+            gauge(node.name, add("Einsum", flat, flat, equation="ij,ij->i"))
+        nodes.append(node)
+        for name in (one for one in node.output if types.get(one) == FLOAT):
+            gauge(name, name)
+    if len(gauged) > MOST_GAUGED:
+        return source.model, []
+    replace_nodes(graph, nodes)
+    return model, gauged
 
 
-class Proof:
-    """Holds choices of steps for FP16 against the `runs` of one program."""
-
-    def __init__(self, source: Program, constants: Constants, runs: Sequence[Run]) -> None:
-        self._source, self._constants, self._runs = source, constants, list(runs)
-        self._names = [info.name for info in source.model.graph.output]
-
-    def improve(self, converted: dict[Step, Slots]) -> set[Step]:
-        """Return the steps that have to stay FP32 so that the result agrees."""
-        with _older_left_alone():
-            if self._holds(converted):
-                return set()
-            steps = list(converted)
-            kept = min(self._shortest(converted, steps), self._shortest(converted, steps[::-1]), key=len)
-            return set(self._returned(converted, kept))
-
-    def _holds(self, converted: Mapping[Step, Slots], kept: Iterable[Step] = ()) -> bool:
-        """Return whether the result agrees with the original where `kept` stays FP32; what told last is asked first."""
-        left = set(kept)
-        chosen = {step: slots for step, slots in converted.items() if step not in left}
-        with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
-            session = opened(rounded(Writer(self._source, chosen, self._constants).write()))
-            gc.collect()  # what made it refers to itself in circles, and holds copies of the weights
-            against = next((one for one in self._runs if not one.agrees(run(session, one.given, self._names))), None)
-            self._runs.sort(key=lambda one: one is not against)
-            return against is None
-        return False
-
-    def _shortest(self, converted: Mapping[Step, Slots], steps: Sequence[Step]) -> list[Step]:
-        """Return the shortest beginning of `steps` that is enough, by halving; all of them where less is not."""
-        low, high = 0, len(steps)
-        while low + 1 < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._holds(converted, steps[:middle]) else (middle, high)
-        return list(steps[:high])
-
-    def _returned(self, converted: Mapping[Step, Slots], kept: list[Step]) -> list[Step]:
-        """Give parts of what stays FP32 back to FP16, large ones first, as long as the result agrees."""
-        deadline, share = time.monotonic() + SEARCH_SECONDS, 4
-        while share <= SMALLEST_SHARE and len(kept) > 1:
-            size = max(1, len(kept) // share)
-            for start in range(0, len(kept), size)[::-1]:
-                fewer = kept[:start] + kept[start + size :]
-                if time.monotonic() > deadline:
-                    return kept
-                kept = fewer if self._holds(converted, fewer) else kept
-            share *= 2
-        return kept
+# ------------------------------------------------------------------ searching
 
 
-@contextlib.contextmanager
-def _older_left_alone() -> Iterator[None]:
-    """Keep garbage collection from looking at what is there already, which would take longer than the trials."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+def fewest(items: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return few items that are enough for `holds`: the shorter of beginning and end, less what can be given back.
+
+    All of them are taken where fewer are not enough.
+    """
+    found = _beginning(list(items), len(items), holds)
+    end = list(items)[::-1]
+    if len(found) > 1 and holds(end[: len(found) - 1]):
+        found = _beginning(end, len(found) - 1, holds)
+    deadline, share = time.monotonic() + SEARCH_SECONDS, 4
+    while share <= SMALLEST_SHARE and len(found) > 1:
+        size = max(1, len(found) // share)
+        for start in range(0, len(found), size)[::-1]:
+            fewer = found[:start] + found[start + size :]
+            if time.monotonic() > deadline:
+                return found
+            found = fewer if holds(fewer) else found
+        share *= 2
+    return found
+
+
+def _beginning(items: list[str], high: int, holds: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Return the shortest beginning that is enough, by halving; of `high` items, that is known."""
+    low = 0
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(items[:middle]) else (middle, high)
+    return items[:high]

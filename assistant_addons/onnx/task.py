@@ -1,4 +1,7 @@
-"""Examines an ONNX model for the wizard: checked, converted for DirectML and tried, each in a child with limits."""
+"""Checks, converts and tries models of anybody, each in a child with limits: for the terminal, and as one task.
+
+Nothing of onnx is imported here. The functions do in a child what those of the same name for Python do in this process.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 from assistant.api import BadInput, Record, _, replace
 from assistant.api.records import PartDone, Progress, Step
 from assistant.api.steps import Store, Tools
-from assistant_addons.onnx import isolated
+from assistant.api.system import CancelToken, require_extra
 from assistant_addons.onnx.answers import (
     CHECK_SECONDS,
     CONVERT_SECONDS,
@@ -17,9 +20,13 @@ from assistant_addons.onnx.answers import (
     Attempt,
     Checked,
     Conversion,
+    Provider,
     default_output,
 )
-from assistant_addons.onnx.worker import Request
+from assistant_addons.onnx.child import kept_aside, limits, work_on
+
+RUNS = 3  # of a trial: the reference, the model, and the one in which every node rounds
+LOADING_SECONDS = 600.0  # for reading the models before that (chosen)
 
 
 class Examined(Record, frozen=True):
@@ -32,6 +39,44 @@ class Examined(Record, frozen=True):
     attempt: Attempt | None = None
 
 
+def check(
+    model: str, provider: Provider = "dml", limit: float = CHECK_SECONDS, cancel: CancelToken | None = None
+) -> Checked:
+    """Check a model. Raises `BadInput` and `WorkFailed`."""
+    require_extra("onnx")
+    arguments = {"model": model, "provider": provider}
+    return work_on(model, "assistant_addons.onnx.check:check_model", arguments, Checked, limits(limit), cancel=cancel)
+
+
+def convert(
+    model: str,
+    output: str | None = None,
+    limit: float = CONVERT_SECONDS,
+    cancel: CancelToken | None = None,
+    **options: object,
+) -> Conversion:
+    """Convert a model; its result is put in place only when all is well. Raises `BadInput` and `WorkFailed`."""
+    require_extra("onnx")
+    goal = Path(output) if output else default_output(Path(model))
+    function = "assistant_addons.onnx.conversion:convert"
+    with kept_aside(goal) as folder:
+        arguments = {"source": model, "output": str(goal), "folder": str(folder.resolve()), **options}
+        return work_on(model, function, arguments, Conversion, limits(limit), cancel=cancel)
+
+
+def try_model(
+    model: str, limit: float = TRY_SECONDS, cancel: CancelToken | None = None, python: str = "", **options: object
+) -> Attempt:
+    """Try a model, each run within `limit` seconds, in the Python of `python_with_onnxruntime` unless one is given.
+
+    Raises `BadInput` for files that nothing could load.
+    """
+    require_extra("onnx")
+    arguments = {"model": model, "limit": limit, **options, "python": python or python_with_onnxruntime()}
+    bounds = limits(RUNS * limit + LOADING_SECONDS)
+    return work_on(model, "assistant_addons.onnx.trial:try_model", arguments, Attempt, bounds, cancel=cancel)
+
+
 def examine(found: Examined, tools: Tools) -> Examined:
     """Examine the model that is named; what each part finds is shown while the next one runs.
 
@@ -39,21 +84,15 @@ def examine(found: Examined, tools: Tools) -> Examined:
     """
     if not found.model:
         raise BadInput(_("No model was given."), hint=_("Upload one, with its weights, or name a file."))
-    request = Request(work="check", model=found.model, here=str(Path.cwd()))
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Checking the model")))
-    checked = isolated.check(request, isolated.limits(CHECK_SECONDS), cancel=tools.cancel)
-    found = Examined(model=found.model, folder=found.folder, checked=checked)
+    found = Examined(model=found.model, folder=found.folder, checked=check(found.model, cancel=tools.cancel))
     tools.sink(PartDone(value=found))
-
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Converting the model")))
     output = str(Path(found.folder, default_output(Path(found.model)).name))
-    request = replace(request, work="convert", output=output, force=True)
-    found = replace(found, conversion=isolated.convert(request, isolated.limits(CONVERT_SECONDS), cancel=tools.cancel))
+    found = replace(found, conversion=convert(found.model, output, cancel=tools.cancel, force=True))
     tools.sink(PartDone(value=found))
-
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Trying the converted model")))
-    request = replace(request, work="try", model=output, reference=found.model, python=python_with_onnxruntime())
-    return replace(found, attempt=isolated.try_model(request, isolated.limits(TRY_SECONDS), cancel=tools.cancel))
+    return replace(found, attempt=try_model(output, cancel=tools.cancel, reference=found.model))
 
 
 def python_with_onnxruntime() -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, numpy_helper, parser
 
 
 @pytest.fixture
@@ -23,11 +24,14 @@ def written() -> Callable[..., ModelProto]:
 
 @pytest.fixture
 def saved(written: Callable[..., ModelProto], tmp_path: Path) -> Callable[..., Path]:
-    """Give a function that writes such a model into a file and answers its path."""
+    """Give a function that writes such a model, with weights by name, into a file and answers its path."""
 
-    def save(graph: str, **more: object) -> Path:
-        path = tmp_path / "model.onnx"
-        onnx.save(written(graph, **more), path)
+    def save(graph: str, weights: dict[str, Any] | None = None, **more: object) -> Path:
+        path, model = tmp_path / "model.onnx", written(graph, **more)
+        model.graph.initializer.extend(
+            numpy_helper.from_array(content, name) for name, content in (weights or {}).items()
+        )
+        onnx.save(model, path)
         return path
 
     return save

@@ -1,4 +1,7 @@
-"""Holds what `check` predicts against what ONNX Runtime does, on the node tests of the installed onnx."""
+"""Holds what `check` predicts against what ONNX Runtime does, on the node tests of the installed onnx.
+
+As a program it asks ONNX Runtime, a line of JSON for each model: prediction.py FOLDER.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,8 @@ from pathlib import Path
 from onnx import ModelProto
 from onnx.backend.test.case.node import collect_testcases
 
-from assistant_addons.onnx.check import examine, obstacle
+from assistant_addons.onnx.check import examine
 from assistant_addons.onnx.placement import Node
-
-PLACES = Path(__file__).with_name("places.py")
 
 
 def node_tests() -> dict[str, ModelProto]:
@@ -29,7 +30,7 @@ def disagreements(models: dict[str, ModelProto], folder: Path) -> dict[str, str]
     """Give the models that ONNX Runtime places otherwise than predicted, each with both answers."""
     for name, model in models.items():
         (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
-    command = [sys.executable, str(PLACES), str(folder)]
+    command = [sys.executable, __file__, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     real = {answer.pop("name"): answer for answer in map(json.loads, done.stdout.splitlines())}
     found = {name: predicted(model) for name, model in models.items()}
@@ -44,7 +45,7 @@ def predicted(model: ModelProto) -> list[str] | None:
     """Give the operators that the CPU provider is predicted to run; None for a model that is refused."""
     exam = examine(model, "cpu")
     nodes = list(_opened(exam.nodes))
-    if obstacle(exam) or any(node.device == "none" for node in nodes):
+    if exam.obstacle or any(node.device == "none" for node in nodes):
         return None
     return sorted(node.op for node in nodes)
 
@@ -56,3 +57,24 @@ def _opened(nodes: list[Node]) -> Iterator[Node]:
             yield from _opened(node.pieces)
         elif node.op != "Constant":
             yield node
+
+
+def places(model: Path) -> dict[str, object]:
+    """Give the operators that ONNX Runtime itself runs on its CPU provider, unoptimised, or why it refuses a model."""
+    import onnxruntime  # noqa: PLC0415 - only the program needs it
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - onnxruntime raises many kinds, all of them a refusal
+        return {"error": str(error)}
+    parts = session.get_provider_graph_assignment_info()
+    return {"ops": sorted(node.op_type for part in parts for node in part.get_nodes())}
+
+
+if __name__ == "__main__":
+    for path in sorted(Path(sys.argv[1]).glob("*.onnx")):
+        sys.stdout.write(json.dumps({"name": path.stem, **places(path)}) + "\n")

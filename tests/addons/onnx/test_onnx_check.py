@@ -21,9 +21,10 @@ from terminals import at_a_terminal
 
 from assistant.model.finding import Severity
 from assistant_addons.onnx import check_model, operators
-from assistant_addons.onnx.answers import Checked
+from assistant_addons.onnx.answers import Checked, Provider
 from assistant_addons.onnx.check import examine
-from assistant_addons.onnx.operators import Kernel, match, runtimes, since, table
+from assistant_addons.onnx.drawing import share_bar
+from assistant_addons.onnx.operators import match, runtimes, since, table
 from assistant_addons.onnx.placement import CONDITIONS
 
 pytestmark = pytest.mark.process
@@ -64,70 +65,60 @@ def test_no_name_steers_the_terminal(written: Written, tmp_path: Path):
 def test_the_tables_are_whole(provider: str):
     """A table names source and date; its rows name type sets, conditions and versions that exist."""
     known = table(provider)
-    assert known.source.startswith("https://")
-    assert known.as_of.startswith("20")
-    rows: list[Kernel] = [row for ops in known.operators.values() for kernels in ops.values() for row in kernels]
+    assert known["source"].startswith("https://")
+    assert known["as_of"].startswith("20")
+    rows = [row for ops in known["operators"].values() for kernels in ops.values() for row in kernels]
     assert len(rows) > 400
-    assert all(0 <= number < len(known.type_sets) for row in rows for number in row.types.values())
-    assert {row.query for row in rows} - {""} <= set(CONDITIONS)
-    assert all(row.until is None or row.until >= row.since for row in rows)
-    assert set(known.operators[""]) & {schema.name for schema in defs.get_all_schemas()}
+    assert {key for row in rows for key in row} <= {
+        "since", "until", "types", "came", "gone", "query", "cpu_inputs", "host",
+    }  # fmt: skip
+    assert all(0 <= number < len(known["type_sets"]) for row in rows for number in row["types"].values())
+    assert {row["query"] for row in rows if "query" in row} <= {query for query, _refuses, _why in CONDITIONS}
+    assert all(row.get("until", row["since"]) >= row["since"] for row in rows)
+    assert set(known["operators"][""]) & {schema.name for schema in defs.get_all_schemas()}
 
 
 def test_releases_only_rise():
     """A newer ONNX Runtime loads what an older one loads, and DirectML's last release is among them."""
-    found = [(release.ir, release.opset) for release in runtimes().releases]
+    found = [(release["ir"], release["opset"]) for release in runtimes()["releases"]]
     assert found == sorted(found)
-    assert runtimes().last_directml.startswith("1.24")
+    assert runtimes()["last_directml"].startswith("1.24")
 
 
 @each(
-    ("op", "opset", "kind", "taken"),
+    ("provider", "op", "opset", "kind", "release", "taken"),
     [
-        ("Conv", 21, FP32, True),
-        ("Conv", 22, FP32, False),  # the operator changed, and an open row takes its own version only
-        ("Conv", 21, "tensor(double)", False),
-        ("Conv", 21, None, True),  # an unknown type denies nothing
-        ("Cast", 22, FP32, True),
-        ("Cast", 23, FP32, False),
-        ("Gelu", 20, FP32, False),
-        ("LayerNormalization", 17, "tensor(float16)", True),
-        ("Relu", 22, FP32, True),
+        ("dml", "Conv", 21, FP32, "", True),
+        ("dml", "Conv", 22, FP32, "", False),  # the operator changed, and an open row takes its own version only
+        ("dml", "Conv", 21, "tensor(double)", "", False),
+        ("dml", "Conv", 21, None, "", True),  # an unknown type denies nothing
+        ("dml", "Cast", 22, FP32, "", True),
+        ("dml", "Cast", 23, FP32, "", False),
+        ("dml", "Gelu", 20, FP32, "", False),
+        ("dml", "LayerNormalization", 17, "tensor(float16)", "", True),
+        ("dml", "Relu", 22, FP32, "", True),
+        ("cpu", "Pad", 21, "tensor(bfloat16)", "1.31.1", False),
+        ("cpu", "Pad", 21, "tensor(bfloat16)", "1.32.0", True),
+        ("cpu", "BitShift", 11, "tensor(uint16)", "1.31.1", False),
+        ("cpu", "Celu", 28, "tensor(float16)", "1.32.1", True),
+        ("cpu", "Conv", 22, FP32, "1.20.1", False),
+        ("cpu", "Conv", 22, FP32, "1.21.0", True),
+        ("cpu", "Cast", 25, "tensor(float8e8m0)", "1.26.0", False),
+        ("cpu", "Cast", 25, "tensor(float8e8m0)", "", True),
     ],
 )
-def test_a_row_takes_its_own_version_and_types(op: str, opset: int, kind: str | None, *, taken: bool):
-    """DirectML's rows match by the version at which the operator last changed, and by types."""
-    kernel, why = match("dml", "", op, since("", op, opset) or 0, (kind,), (kind,))
-    assert (kernel is not None) is taken
-    assert bool(why) is not taken
-
-
-@each(
-    ("op", "opset", "kind", "release", "taken"),
-    [
-        ("Pad", 21, "tensor(bfloat16)", "1.31.1", False),
-        ("Pad", 21, "tensor(bfloat16)", "1.32.0", True),
-        ("Pad", 21, FP32, "1.31.1", True),
-        ("BitShift", 11, "tensor(uint16)", "1.31.1", False),
-        ("BitShift", 11, "tensor(uint16)", "1.32.0", True),
-        ("Celu", 28, "tensor(float16)", "1.31.1", False),
-        ("Celu", 28, "tensor(float16)", "1.32.1", True),
-        ("Conv", 22, FP32, "1.20.1", False),
-        ("Conv", 22, FP32, "1.21.0", True),
-        ("Cast", 25, "tensor(float8e8m0)", "1.26.0", False),
-        ("Cast", 25, "tensor(float8e8m0)", "", True),
-    ],
-)
-def test_a_kernel_counts_from_the_release_that_brought_it(op: str, opset: int, kind: str, release: str, *, taken: bool):
-    """No kernel is predicted for a release older than itself."""
-    kernel, why = match("cpu", "", op, since("", op, opset) or 0, (kind,), (kind,), release)
+def test_a_row_takes_its_own_version_types_and_releases(
+    provider: Provider, op: str, opset: int, kind: str | None, release: str, *, taken: bool
+):
+    """Rows match by the version at which the operator last changed, by types, and from their release on."""
+    kernel, why = match(provider, "", op, since("", op, opset) or 0, (kind,), (kind,), release)
     assert (kernel is not None) is taken
     assert bool(why) is not taken
 
 
 def use_release(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """Let one release of ONNX Runtime be installed."""
-    monkeypatch.setattr(operators, "_installed", lambda _flavours: iter([version]))
+    monkeypatch.setattr(operators, "installed_version", lambda _flavours: version)
 
 
 @each(("node", "ir"), [("com.microsoft.Unheard", 8), ("Relu", 99)])
@@ -175,7 +166,7 @@ def test_unnamed_nodes_are_called_by_operator_and_place(written: Written):
     """A node without a name is its operator with its place in the file; the model itself is not changed."""
     model = written("g (float[2] x) => (float[2] y) { a = Relu(x) b = Neg(a) y = Relu(b) }")
     before = model.SerializeToString()
-    assert [node.name for node in check_model(model).nodes] == ["Relu#0", "Neg#1", "Relu#2"]
+    assert [*devices(check_model(model))] == ["Relu#0", "Neg#1", "Relu#2"]
     assert model.SerializeToString() == before
 
 
@@ -202,6 +193,7 @@ def test_what_only_computes_shapes_is_no_fallback(written: Written):
     assert examine(model).copies == 0
     assert "no-kernel" not in keys(answer)
     assert str(answer.verdict).startswith("DirectML takes every node")
+    assert share_bar(answer).endswith("# DirectML 2 (100%)")
 
 
 def test_functions_without_a_kernel_run_in_pieces(written: Written):
@@ -231,6 +223,9 @@ def test_branches_are_looked_into(written: Written):
     assert {"control-flow", "no-kernel"} <= set(keys(answer))
     assert examine(model).copies == 1
     assert str(answer.verdict).endswith("with 1 copy in every run.")
+    # A value that many nodes take elsewhere is copied once, and so is what comes back.
+    graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
+    assert examine(written(graph, opset=20)).copies == 3
 
 
 @each(
@@ -268,12 +263,6 @@ def test_operators_that_nothing_runs_stop_the_model(written: Written):
     assert str(answer.verdict).startswith("It does not load")
 
 
-def test_copies_are_counted_once_each_way(written: Written):
-    """A value that many nodes take elsewhere is copied once, and so is what comes back."""
-    graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
-    assert examine(written(graph, opset=20)).copies == 3
-
-
 def test_open_sizes_are_named_with_the_tool_that_fixes_them(written: Written):
     """Sizes without a name are called after their input and axis; the command that is named exists."""
     found = check_model(written("g (float[n,4,?] x) => (y) { y = Relu(x) }")).findings
@@ -297,6 +286,7 @@ def test_the_command_answers_as_contracted(saved: Callable[..., Path]):
     drawn = run(str(path), "--target", "dml")
     assert "DirectML takes 1 of 2 nodes" in drawn.stdout
     assert "no kernel for Gelu" in drawn.stdout
+    assert "DirectML 1 (50%)  - CPU 1 (50%)" in drawn.stdout
     assert path.read_bytes() == before
 
 
@@ -306,3 +296,23 @@ def test_the_command_refuses_in_one_sentence(tmp_path: Path):
     refused(run(str(tmp_path / "bad.onnx")), 2, "not an ONNX model")
     refused(run(str(tmp_path / "none.onnx")), 2, "cannot be read")
     refused(run(str(tmp_path / "none.onnx"), "--target", "cuda"), 2, "not cuda", "https://onnxruntime.ai")
+
+
+@each(
+    ("domain", "advice", "commands"),
+    [
+        ("com.microsoft.extensions", "register", ("python -m pip install onnxruntime-extensions",)),
+        ("never.heard.of", "the library that defines them", ()),
+    ],
+)
+def test_operators_of_other_libraries_run_nowhere(
+    written: Written, domain: str, advice: str, commands: tuple[str, ...]
+):
+    """The other nodes are answered for, and the package is named where one is known to bring the domain."""
+    graph = f"g (float[2] x) => (float[2] y) {{ a = Relu(x) b = {domain}.Thing(a) y = Mul(b, a) }}"
+    for provider in ("dml", "cpu"):
+        answer = check_model(written(graph, imports=f', "{domain}" : 1'), provider)
+        assert [node.device for node in answer.nodes] == [provider, "none", provider]
+        found = next(one for one in answer.findings if one.key == "unknown-domain")
+        assert advice in str(found.remedies[0].text)
+        assert found.remedies[0].commands == commands

@@ -15,9 +15,24 @@ from onnx.reference import ReferenceEvaluator
 from tables import each
 
 from assistant_addons.onnx import to_fp16
-from assistant_addons.onnx.fp16 import convert_to_fp16
+from assistant_addons.onnx.fp16 import Converted, choose, convert_prepared
+from assistant_addons.onnx.prepare import prepare
+
+pytestmark = pytest.mark.process  # the result of each conversion is loaded in one
 
 CLOSE = 1e-2
+
+
+def converted(model: ModelProto, **options: Any) -> Converted:
+    """Convert a model and give how it went."""
+    return convert_prepared(prepare(model), **options)
+
+
+def kept(model: ModelProto, **options: Any) -> dict[str, str]:
+    """Give the operators that stay FP32, each with the reason."""
+    made = converted(model, **options)
+    ops = {node.name: node.op_type for scope in made.source.scopes for node in scope.graph.node}
+    return {ops[name]: why for name, why in made.choice.why.items()}
 
 
 def run_strictly(model: ModelProto, given: dict[str, Any]) -> list[Any]:
@@ -83,10 +98,10 @@ def test_a_local_function_is_inlined_and_converted() -> None:
         '<domain: "own", opset_import: ["" : 17]> swish (v) => (o) '
         "{ k = Constant<value = float {1.702}>() m = Mul(v, k) s = Sigmoid(m) o = Mul(v, s) }"
     )
-    result, half = convert_to_fp16(model)
-    assert (half.converted, half.kept) == (3, ())
+    made = converted(model)
+    assert (len(made.choice.slots), made.choice.why) == (3, {})
     given = random_inputs(model)
-    assert_close(run(model, given), run_strictly(result, given))
+    assert_close(run(model, given), run_strictly(made.filled(), given))
 
 
 def test_a_softmax_given_large_numbers_keeps_their_differences() -> None:
@@ -134,10 +149,10 @@ def test_real_inputs_decide_what_stays() -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g (float[2,4] x) => (float[2,4] y) { s = Mul(x, x) y = Sqrt(s) }'
     )
-    assert not convert_to_fp16(model, calibrate="always")[1].kept
+    assert not kept(model)
     sample = {"x": np.full((2, 4), 3000, np.float32)}
-    assert {kept.op for kept in convert_to_fp16(model, samples=[sample])[1].kept} == {"Mul", "Sqrt"}
-    assert [(kept.op, kept.why) for kept in convert_to_fp16(model, keep=["Sqrt"])[1].kept] == [("Sqrt", "asked")]
+    assert kept(model, samples=[sample]) == {"Mul": "proof", "Sqrt": "proof"}
+    assert kept(model, keep=["Sqrt"]) == {"Sqrt": "asked"}
 
 
 def test_sparse_constants_are_looked_at_like_others() -> None:
@@ -153,14 +168,7 @@ def test_sparse_constants_are_looked_at_like_others() -> None:
         else:
             model.graph.node.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=sparse))
         given = random_inputs(model)
-        assert_close(run(model, given), run_strictly(to_fp16(model), given))
-
-
-def test_without_a_run_the_weights_still_decide() -> None:
-    """A weight beyond FP16 and what carries it stay FP32 when nothing may be run."""
-    _result, half = convert_to_fp16(trap("weight beyond the range"), calibrate="never")
-    assert {kept.op for kept in half.kept} == {"Mul", "Div"}
-    assert half.calibration == "none"
+        assert_close(run(model, given), run(to_fp16(model), given))
 
 
 def test_a_quantised_part_is_proved() -> None:
@@ -171,27 +179,12 @@ def test_a_quantised_part_is_proved() -> None:
     )
     weights = {"k": np.arange(-32, 32, dtype=np.int8).reshape(8, 8), "s": np.float32(0.05), "o": np.ones(8, np.float32)}
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(w), n) for n, w in weights.items())
-    result, half = convert_to_fp16(model)
-    assert half.proved
+    made = converted(model)
+    assert not made.obstacle
     given = random_inputs(model)
-    assert_close(run(model, given), run(result, given))
+    assert_close(run(model, given), run(made.filled(), given))
 
 
-def test_a_plain_network_needs_no_run() -> None:
-    """Convolutions whose weights let nothing grow are converted from their weights alone."""
-    random = np.random.default_rng(0)
-    weights = [random.standard_normal((8, 8, 3, 3)).astype(np.float32) / 8 for _layer in range(3)]
-    nodes = [helper.make_node("Conv", [f"a{i}", f"w{i}"], [f"a{i + 1}"], pads=[1, 1, 1, 1]) for i in range(3)]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 64, 64]) for name in ("a0", "a3")]
-    tensors = [numpy_helper.from_array(weight, f"w{i}") for i, weight in enumerate(weights)]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
-    half = convert_to_fp16(model)[1]
-    assert (half.converted, half.kept, half.calibration) == (3, (), "weights")
-    assert convert_to_fp16(model, calibrate="always")[1].calibration == "run"
-
-
-@pytest.mark.process
 def test_the_result_loads_where_the_runtime_would_crash() -> None:
     """A product by a weight right behind a transposition is loaded by ONNX Runtime with all its optimisations."""
     model = parser.parse_model(
@@ -200,10 +193,12 @@ def test_the_result_loads_where_the_runtime_would_crash() -> None:
     )
     weight = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
-    result, half = convert_to_fp16(model, calibrate="always")
+    made = converted(model)
     code = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.stdin.buffer.read())"
-    assert subprocess.run([sys.executable, "-c", code], input=result.SerializeToString(), check=False).returncode == 0
-    assert half.converted == 1
+    content = made.filled().SerializeToString()
+    assert subprocess.run([sys.executable, "-c", code], input=content, check=False).returncode == 0
+    assert made.choice.why == {"t": "crash"}
+    assert list(made.choice.slots) == ["y"]
 
 
 def test_a_model_that_draws_at_random_is_converted_and_not_called_proved() -> None:
@@ -213,9 +208,9 @@ def test_a_model_that_draws_at_random_is_converted_and_not_called_proved() -> No
         "{ n = RandomNormalLike<dtype = 1>(x) a = Add(x, n) t = Tanh(a) y = MatMul(t, w) }"
     )
     model.graph.initializer.append(numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"))
-    half = convert_to_fp16(model, calibrate="always")[1]
-    assert half.converted >= 3
-    assert (half.proved, half.obstacle) == (False, "random")
+    made = converted(model)
+    assert len(made.choice.slots) >= 3
+    assert made.obstacle == "random"
 
 
 @each("loudness", [1, 32767])
@@ -240,6 +235,7 @@ def test_the_logarithm_of_a_spectrum_stays_right(loudness: float) -> None:
     time = np.arange(4000)
     sound = np.sin(time / 5) + 0.5 * np.sin(time / 2) + 1e-3 * random.standard_normal(4000)
     given = {"x": (loudness * sound[None]).astype(np.float32)}
-    result, half = convert_to_fp16(model, calibrate="never")
-    assert half.converted == 1
-    assert_close(run(model, given), run_strictly(result, given))
+    source = prepare(model)
+    made = Converted(source, choose(source))  # before any run
+    assert list(made.choice.slots) == ["y"]
+    assert_close(run(model, given), run_strictly(made.filled(), given))

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import forked
-import numpy as np
 import onnx
 import psutil
 import pytest
 from addons.onnx.hostile import HOSTILE
-from onnx import ModelProto, SparseTensorProto, TensorProto, helper, numpy_helper, parser
+from onnx import ModelProto, parser
 from refused import refused
 from tables import sampled
 
-from assistant.model.errors import BadInput, WorkFailed
-from assistant_addons.onnx import isolated, load_model
-from assistant_addons.onnx.worker import Request
+from assistant.model.errors import BadInput
+from assistant_addons.onnx import load_model
 
 pytestmark = pytest.mark.process
 
@@ -66,6 +63,15 @@ def test_the_command_refuses_it(work: str, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_what_is_wrong_with_the_model_is_said_before_what_is_wrong_with_the_place(tmp_path: Path) -> None:
+    """A name that is mistyped is no output that cannot be written."""
+    refused(assistant("convert", tmp_path / "none" / "model.onnx"), 2, "none/model.onnx cannot be read")
+    model = tmp_path / "model.onnx"
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+    onnx.save(parser.parse_model(text), model)
+    refused(assistant("convert", model, "--to", tmp_path / "none" / "result.onnx"), 1, "result.onnx cannot be written")
+
+
 @pytest.mark.full
 @EVERY
 @pytest.mark.parametrize("work", ["check", "convert"])
@@ -92,25 +98,12 @@ def test_endless_work_is_ended_and_leaves_nothing(endless: Path) -> None:
     refused(assistant("convert", endless, "--limit", "3"), 1, "was stopped after 3 s", "--limit")
     assert time.monotonic() - began < COMMAND_SECONDS
     assert [path.name for path in endless.parent.iterdir()] == ["model.onnx"]
-    assert not any("'assistant_addons.onnx" in str(one.info["cmdline"]) for one in psutil.process_iter(["cmdline"]))
+    assert not any("confined import main" in str(one.info["cmdline"]) for one in psutil.process_iter(["cmdline"]))
 
 
 def test_a_trial_without_an_end_is_an_answer(endless: Path) -> None:
     """The run is ended by the limit, which the verdict tells."""
     refused(assistant("try", endless, "--limit", "2"), 1, "longer than 2 s")
-
-
-def test_too_much_memory_is_told(tmp_path: Path) -> None:
-    """Sparse weights of a gigabyte, written out, meet the limit, and the refusal names it."""
-    values, indices = (numpy_helper.from_array(np.zeros(1, kind), "w") for kind in (np.float64, np.int64))
-    x, y = (helper.make_tensor_value_info(name, TensorProto.DOUBLE, [2**27]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [x], [y])
-    graph.sparse_initializer.append(SparseTensorProto(values=values, indices=indices, dims=[2**27]))
-    path = tmp_path / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    asked = Request(work="check", model=str(path), here=str(tmp_path))
-    with pytest.raises(WorkFailed, match=r"more than 1\.0 GB of memory"):
-        isolated.check(asked, isolated.limits(60)._replace(memory=1 << 30))
 
 
 def test_an_input_of_minus_one_is_open(tmp_path: Path) -> None:
@@ -135,16 +128,6 @@ def test_what_we_did_not_foresee_is_the_models_fault_where_onnx_says_so(tmp_path
     refused(assistant("convert", path), 2, "is not a valid model")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals that kill")
-def test_a_model_that_kills_its_reader_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash within a library, as fuzzing finds them, costs a child only."""
-    (tmp_path / "crash.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(isolated, "WORKER", "crash")
-    with pytest.raises(BadInput, match=r"crashed the process that did it \(code -11\)"):
-        isolated.check(Request(work="check", model="model.onnx", here=str(tmp_path)), isolated.limits(60))
-
-
 GIANT = {
     "Tile": "r = Constant <value = int64[2] {1099511627776, 1099511627776}> () y = Tile (x, r) }",
     "Pad": "r = Constant <value = int64[4] {1099511627776, 0, 0, 0}> () y = Pad (x, r) }",
@@ -155,7 +138,7 @@ GIANT = {
 @pytest.mark.parametrize("name", sampled(GIANT, 3))
 def test_what_only_a_run_would_show_to_be_giant_is_not_run(name: str, tmp_path: Path) -> None:
     """A conversion does without the run that no memory could hold, in seconds."""
-    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (float[N,M] y) {'
+    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[1,1] x) => (float[N,M] y) {'
     path = tmp_path / "model.onnx"
     onnx.save(parser.parse_model(f"{head} {GIANT[name]}"), path)
     began = time.monotonic()

@@ -79,7 +79,8 @@ def test_an_uploaded_model_is_checked_converted_and_tried(wizard: SetupWizard) -
     give(page, "net.onnx", "squares leave the range")
     page.go.click()
     state = finished(wizard)
-    for words in ("Check for DirectML", "too large for FP16", "It runs and agrees", 'download="net.dml.onnx"'):
+    bar, link = 'aria-label="DirectML: 5"', 'download="net.dml.onnx"'
+    for words in ("Check for DirectML", bar, "stays FP32", "MB before,", "It runs and agrees", link):
         assert words in page.result.value
     assert state.status(Step.DIAGNOSE).phase is Phase.READY  # nothing was diagnosed
 

@@ -13,10 +13,10 @@ from addons.onnx.traps import trap
 from onnx import TensorProto
 from tables import each
 
-from assistant.model.errors import BadInput
+from assistant.model.errors import BadInput, WorkFailed
 from assistant_addons.onnx import convert, try_model
-from assistant_addons.onnx.compare import source_of
-from assistant_addons.onnx.runtime import distance
+from assistant_addons.onnx.proof import distance
+from assistant_addons.onnx.trial import source_of
 
 pytestmark = pytest.mark.process
 
@@ -78,12 +78,15 @@ def test_a_run_that_takes_too_long_or_dies_is_an_answer(tmp_path: Path) -> None:
     path = written(tmp_path, "model.onnx", "a scan")
     assert "longer" in str(try_model(path, limit=0.01).verdict)
     assert "died" in str(try_model(path, python="/bin/false" if sys.platform != "win32" else "where").verdict)
+    with pytest.raises(WorkFailed, match="cannot be started"):
+        try_model(path, python=str(tmp_path / "none"))
 
 
 def test_given_inputs_are_used(tmp_path: Path) -> None:
     """An input given as a sample is what both models see."""
     path = written(tmp_path, "model.onnx", "half already")
-    answer = try_model(path, provider="cpu", samples=[{"x": np.zeros((2, 4), np.float32)}])
+    np.savez(tmp_path / "x.npz", x=np.zeros((2, 4), np.float32))
+    answer = try_model(path, provider="cpu", inputs=tmp_path / "x.npz")
     assert answer.passed
     assert answer.agreement[0].error == 0
 

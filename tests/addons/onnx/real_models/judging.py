@@ -19,7 +19,7 @@ from children import limit_memory, tell
 from feeds import apart, inputs_of
 
 from assistant_addons.onnx.load import load_model
-from assistant_addons.onnx.runtime import opened, rounded
+from assistant_addons.onnx.proof import opened, rounded
 
 
 def check(_source: Path, model: Path, _feeds: Path) -> None:
