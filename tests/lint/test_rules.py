@@ -117,6 +117,7 @@ WRITERS = {
     "host/download.py": "it adds to what an earlier try fetched; the whole file is put in place by host/files.py",
     "start.py": "it has nothing but the standard library",
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
+    "onnx/confined.py": "it runs in a Python that has nothing of the assistant, in a folder made for it",
     "labs/library/": "they run in other environments",
     "labs/programs/": "they run in other environments",
 }
