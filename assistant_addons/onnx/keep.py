@@ -293,7 +293,7 @@ def settle(source: Prepared, choice: Choice) -> None:
 
 
 def _beyond(source: Prepared, scope: Scope) -> Iterator[NodeProto]:
-    """Find what takes a constant that FP16 cannot hold, a sum with one (such as an epsilon), or the root of that."""
+    """Find the nodes that take a constant which FP16 cannot hold, or a sum with one (an epsilon), or a root of that."""
     sums = set[str]()
     for node in scope.graph.node:
         summed = not sums.isdisjoint(node.input)
