@@ -118,6 +118,7 @@ WRITERS = {
     "start.py": "it has nothing but the standard library",
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
     "onnx/confined.py": "it runs in a Python that has nothing of the assistant, in a folder made for it",
+    "onnx/proof.py": "likewise",
     "labs/library/": "they run in other environments",
     "labs/programs/": "they run in other environments",
 }
