@@ -27,7 +27,7 @@ BUDGETS = {
     "assistant_addons/agents": (550, 300),
     "assistant_addons/classroom": (1350, 600),
     "assistant/catalog": (1950, 850),
-    "assistant/cli": (2715, 1190),
+    "assistant/cli": (2720, 1190),
     "assistant/detect": (1390, 700),
     "assistant/diagnose": (4300, 2200),
     "assistant/export": (1280, 500),

@@ -95,8 +95,9 @@ def write_file(name: str, text: str) -> None:
     """Write a text, without hidden characters, to the file that an option names.
 
     Raises `BadInput` for a link to another file, which a stranger's folder may hold, and `WorkFailed` if writing fails.
+    `/dev/stdout` is a link, too, to whatever the output goes to.
     """
-    if Path(name).is_symlink() and Path(name).is_file():
+    if Path(name).is_symlink() and Path(name).is_file() and not Path(name).is_relative_to("/dev"):
         what = _("{file} is a link to {other}, which would be overwritten.", file=name, other=Path(name).resolve())
         raise BadInput(what, hint=_("Name the file itself, or another one."))
     try:

@@ -1,8 +1,7 @@
-"""Where this distribution's add-ons join the core: entry points, extras, and the places where they were before."""
+"""Where this distribution's add-ons join the core: entry points and extras."""
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from importlib.metadata import metadata
@@ -17,10 +16,6 @@ from assistant.host.extras import SMALLEST_FIRST
 
 GROUPS = (addons.COMMANDS, addons.PAGES, addons.TASKS, addons.READERS)
 HEAVY = {"ipywidgets", "anywidget", "jupyter_client", "nbformat", "numpy", "onnx", "onnxruntime", "torch", "mcp"}
-MOVED = [
-    ("labs", ("Lab", "environment_with_torch")),
-    ("onnx", ("check_model", "convert", "try_model")),
-]
 
 
 def ours():
@@ -63,23 +58,3 @@ def test_no_sentence_of_a_subcommand_is_cut_short(tmp_path):
     for group in ("onnx", "labs"):
         listed = forked.run(group, "--help", env=forked.at_home(tmp_path, COLUMNS="80")).stdout
         assert "..." not in listed.partition("Commands:")[2]
-
-
-@pytest.mark.parametrize(("name", "public"), MOVED)
-def test_notebooks_that_name_the_old_place_still_work(name, public):
-    """The old name gives the same objects, and a warning that names the new place; what was never there is not."""
-    old, new = importlib.import_module(f"assistant.{name}"), importlib.import_module(f"assistant_addons.{name}")
-    for one in public:
-        with pytest.warns(DeprecationWarning, match=rf"assistant\.{name} is now assistant_addons\.{name};"):
-            assert getattr(old, one) is getattr(new, one)
-    with pytest.raises(ImportError, match="cannot import name 'moon'"):
-        exec(f"from assistant.{name} import moon")  # noqa: S102 - as a notebook's cell
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("name", "public"), MOVED)
-def test_without_the_add_on_the_old_place_says_what_its_command_says(name, public):
-    """The sentence that names the extra, not that a module is missing."""
-    code = f"import sys; sys.modules['assistant_addons'] = None; from assistant.{name} import {public[0]}"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert f"WorkFailed: This needs the extra [{name}]" in done.stderr

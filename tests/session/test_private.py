@@ -16,7 +16,7 @@ from tables import sampled
 from assistant.catalog.tables import refreshed_path, user_tables
 from assistant.cli.terminal import write_file
 from assistant.host.files import STATE_LIMIT
-from assistant.model.errors import WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import to_json
 from assistant.session.state import Choices, State
 from assistant.session.store import Saved, Store
@@ -181,16 +181,16 @@ def test_whatever_lies_in_place_of_refreshed_tables_is_passed_over(
 
 @posix
 def test_a_named_file_is_written_whole_and_a_pipe_straight(tmp_path: Path):
-    """A plain file keeps that others cannot read it; what a link or a pipe leads to is written through."""
+    """A plain file keeps that others cannot read it; a pipe is written to, and through a link to a file nothing is."""
     plain, link, pipe = tmp_path / "plain", tmp_path / "link", tmp_path / "pipe"
     plain.write_text("old")
     plain.chmod(0o600)
     write_file(str(plain), "new")
     assert (plain.read_text(), mode(plain)) == ("new", 0o600)
     link.symlink_to(plain)
-    write_file(str(link), "through")
-    assert link.is_symlink()
-    assert plain.read_text() == "through"
+    with pytest.raises(BadInput, match="is a link to"):
+        write_file(str(link), "through")
+    assert plain.read_text() == "new"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
         write_file(str(pipe), "streamed")
