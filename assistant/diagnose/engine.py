@@ -310,7 +310,7 @@ def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None
     """
     vendors = {gpu.vendor for gpu in machine.gpus}
     values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    if vendors and Vendor.NVIDIA not in vendors:
+    if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
         values["driver"] = "none"
     facts = (name for symptom in seen for name in symptom.get("asks", ()))
     unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
