@@ -29,8 +29,11 @@ def guard(path: str, *, off: bool, yes: bool, as_json: bool) -> None:
         return
     site = Site.ask(environment.path, LiveHost())
     if not yes:
-        draw_line(_("This writes a file of constraints and pip's configuration to {path},", path=environment.path))
-        draw_line(_("and adds a line to each script that activates it. Nothing is installed."))
+        text = _(
+            "This writes constraints and pip's configuration to {path}, and adds two lines to each script that "
+            "activates it. Nothing is installed."
+        )
+        draw_line(text.format(path=environment.path))
         if not ask(_("Write them?"), default=True, err=True):
             raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
     found = environment.guard(site)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ _PLAIN = re.compile(r"[\w.:/%+=,~-]+", re.ASCII)
 class Shell(NamedTuple):
     """How one shell's script is changed: `drop` goes behind the text that `leaving` matches, `keep` to the end.
 
-    In both, {name} is the variable, {value} what it is set to, {ours} the end of any value that is ours.
+    In both, {name} is the variable, {value} what it is set to, {ours} its part behind the last slash: by that another
+    environment's value is told to be the assistant's, too.
     """
 
     file: str
@@ -87,12 +88,11 @@ _SHELLS = (
 )
 
 
-def write_variables(prefix: Path, variables: Mapping[str, str], ours: Mapping[str, str]) -> None:
+def write_variables(prefix: Path, variables: Mapping[str, str]) -> None:
     """Set variables in the activation scripts of an environment, in place of those that an earlier call set.
 
-    `ours` has the end by which a value is told to be the assistant's, by variable; by default it is the whole value.
-    A script that is missing, signed, or not of the known form stays as it is; so does a value that a shell could
-    misread. Raises `OSError`.
+    A script that is missing, signed, or of another form stays as it is. A value that a shell could misread is left out.
+    Raises `OSError`.
     """
     plain = {name: value for name, value in variables.items() if _PLAIN.fullmatch(value)}
     for shell in _SHELLS:
@@ -101,36 +101,35 @@ def write_variables(prefix: Path, variables: Mapping[str, str], ours: Mapping[st
             text = file.read_bytes().decode("utf-8", "surrogateescape")
         except OSError:
             continue
-        changed = with_variables(shell, without_variables(text), plain, ours)
+        changed = with_variables(shell, without_variables(text), plain)
         if changed != text and "# SIG #" not in text:
             write_atomically(file, changed.encode("utf-8", "surrogateescape"))
 
 
-def with_variables(shell: Shell, text: str, variables: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    """Return a script's text with lines that set variables; unchanged if it is not of the form that is known."""
+def with_variables(shell: Shell, text: str, variables: Mapping[str, str]) -> str:
+    """Return a script's text with lines that set variables; unchanged if it is not of the form that `shell` has."""
     place = re.search(shell.leaving, text)
     if place is None:
         return text
-    drop, keep = (_lines(template, shell, variables, ours) for template in (shell.drop, shell.keep))
+    drop, keep = (_lines(template, shell, variables) for template in (shell.drop, shell.keep))
     if "\r\n" in text:
         drop, keep = drop.replace("\n", "\r\n"), keep.replace("\n", "\r\n")
     return f"{text[: place.end()]}{drop}{text[place.end() :]}{keep}"
 
 
-def _lines(template: str, shell: Shell, variables: Mapping[str, str], ours: Mapping[str, str]) -> str:
+def _lines(template: str, shell: Shell, variables: Mapping[str, str]) -> str:
     """Return a template filled in for each variable."""
     double = "%%" if shell.file.endswith(".bat") else "%"
-    filled: Iterable[str] = (
+    return "".join(
         template.format(
             name=name,
             value=value.replace("%", double),
-            ours=ours.get(name, value).replace("%", double),
-            length=len(ours.get(name, value)),
+            ours=(ours := value.rpartition("/")[2]).replace("%", double),
+            length=len(ours),
             mark=MARK,
         )
         for name, value in variables.items()
     )
-    return "".join(filled)
 
 
 def without_variables(text: str) -> str:

@@ -26,7 +26,6 @@ from assistant.i18n import _
 from assistant.install.activation import write_variables
 from assistant.install.conflicts import find_conflicts, find_project, project_environment, project_undo_findings
 from assistant.install.constraints import (
-    CONSTRAINTS,
     constraints_uri,
     guard_files,
     remove_guards,
@@ -313,7 +312,7 @@ class EnvironmentFolder(NamedTuple):
             raise BadInput(_("{path} has no torch to keep.", path=self.path), hint=_("Install it there first."))
         try:
             write_guards(self.path, site.versions, self.path)
-            write_variables(self.path, {"UV_CONSTRAINT": constraints_uri(self.path)}, {"UV_CONSTRAINT": CONSTRAINTS})
+            self._set_uv_constraint(constraints_uri(self.path))
         except OSError as error:
             raise WorkFailed(_("{path} cannot be written: {reason}", path=self.path, reason=error)) from error
         torch = site.versions["torch"]
@@ -323,10 +322,21 @@ class EnvironmentFolder(NamedTuple):
     def unguard(self) -> None:
         """Undo `guard`, and what an installation did to the same end; raise `WorkFailed` if that fails."""
         try:
+            self._set_uv_constraint("")
             remove_guards(self.path)
-            write_variables(self.path, {}, {})
         except OSError as error:
             raise WorkFailed(_("{path} cannot be written: {reason}", path=self.path, reason=error)) from error
+
+    def _set_uv_constraint(self, address: str) -> None:
+        """Set uv's constraints, or with "" none, in the scripts and, if the assistant made it, in its own kernel.
+
+        The plan's other variables stay. Raises `OSError`, and `WorkFailed` for the kernel.
+        """
+        marker = self.marker
+        variables = {"UV_CONSTRAINT": address} if address else {}
+        write_variables(self.path, variables | (marker.plan.env if marker else {}))
+        if marker and marker.environment.kernel in self.kernels:
+            set_variables(marker.environment.kernel, {"UV_CONSTRAINT": address})
 
     def project_undo_findings(self, plan: Plan, packages: Mapping[str, str]) -> tuple[Finding, ...]:
         """Return a finding if a project manages it, whose tool would undo the installation of a plan; else ()."""

@@ -23,7 +23,7 @@ from assistant.host.files import discard_folder, write_temporary
 from assistant.i18n import _, ngettext
 from assistant.install.activation import write_variables
 from assistant.install.conflicts import find_broken_requirements, find_conflicts, project_undo_findings
-from assistant.install.constraints import CONSTRAINTS, constraints_uri, guard_files, write_guards
+from assistant.install.constraints import constraints_uri, guard_files, write_guards
 from assistant.install.contents import PIP, find_incomplete, find_pip, install_and_check, link_own_files
 from assistant.install.downloads import files_on_disk, list_missing_large, wheel_path
 from assistant.install.environments import Places, build_beside
@@ -249,8 +249,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
         discard_folder(work.scratch)
         check_lengths(host, folder, target)
         write_guards(target, environment.packages if versions is None else versions, folder)
-        variables = {"UV_CONSTRAINT": constraints_uri(target), **plan.env}
-        write_variables(folder, variables, {"UV_CONSTRAINT": CONSTRAINTS})
+        write_variables(folder, {"UV_CONSTRAINT": constraints_uri(target), **plan.env})
         write_marker(folder, plan, environment)
         uv.cancel.check()
         work.start_syncing()

@@ -166,10 +166,14 @@ def _remove_logos(folder: Path) -> None:
 
 
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
-    """Add environment variables to a registered kernel; raise `WorkFailed` if it cannot be read or written."""
+    """Add environment variables to a registered kernel, and take out those whose value is "".
+
+    Raises `WorkFailed` if it cannot be read or written.
+    """
     try:
         spec = json.loads(read_regular(kernel_file(name)))
-        spec["env"] = {**spec.get("env", {}), **variables}
+        added = {name: value for name, value in variables.items() if value}
+        spec["env"] = {name: value for name, value in spec.get("env", {}).items() if name not in variables} | added
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise WorkFailed(
             _("The kernel {name} cannot be read: {reason}.", name=name, reason=error),

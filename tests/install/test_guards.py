@@ -313,6 +313,11 @@ def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
     command = [Path(sys.executable).with_name("uv"), "pip", "install", "-U", "torch", "--no-cache", "--python"]
     subprocess.run([*command, interpreter(bench.target)], env=told, capture_output=True, check=True)
     assert Site.ask(bench.target, LiveHost()).versions["torch"] == "9.0"
+    environment = EnvironmentFolder.at(str(bench.target))
+    environment.unguard()
+    assert "UV_CONSTRAINT" not in json.loads(spec.read_text())["env"]  # uv fails where the file is not there
+    environment.guard(Site.ask(bench.target, LiveHost()))
+    assert json.loads(spec.read_text())["env"] == {name: told[name] for name in json.loads(spec.read_text())["env"]}
 
 
 @pytest.mark.process
@@ -381,9 +386,7 @@ def test_scripts_of_activation_get_variables_and_lose_them_whole(tmp_path: Path)
         scripts = [file for file in (prefix / FOLDER).iterdir() if "activate" in file.name and file.suffix != ".py"]
         before = {file: file.read_bytes() for file in scripts}
         for value in ("file:///a%20b/assistant-constraints.txt", "file:///c/assistant-constraints.txt"):
-            write_variables(
-                prefix, {"UV_CONSTRAINT": value, "ODD": "a'b"}, {"UV_CONSTRAINT": "assistant-constraints.txt"}
-            )
+            write_variables(prefix, {"UV_CONSTRAINT": value, "ODD": "a'b"})
         for file, text in before.items():
             changed = file.read_bytes().decode()
             assert "ODD" not in changed
