@@ -21,9 +21,6 @@ from assistant.plan.candidates import (
 )
 from assistant.plan.target import Card
 
-# Radeons from before 2010, when the name ATI went; DirectX 12 begins with the GCN cards of 2012.
-_BEFORE_GCN = re.compile(r"(?<![/\w])ATI\b|\bRadeon (?:[789]\d{3}|X\d{3,4})(?: (?:Pro|SE|XT|Series))?$", re.IGNORECASE)
-
 
 def xpu(context: Context) -> list[Offer]:
     """Return one offer: the newest XPU build for an Intel GPU, a discrete one if possible, or a rejection.
@@ -131,7 +128,8 @@ def _can_use_directml(card: Card, context: Context) -> bool:
     """
     if card.identity and card.identity.directx12 is False:
         return False
-    if card.identity is None and card.vendor is Vendor.AMD and _BEFORE_GCN.search(card.name):
+    names = (row.name for row in context.catalog.rows("directml.without_directx12"))
+    if card.identity is None and any(re.search(name, card.name, re.IGNORECASE) for name in names):
         return False
     if context.request.backend is Backend.DIRECTML:
         return card.vendor in (Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA)
