@@ -289,7 +289,7 @@ def remedies_for(
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
-        is_fit = holds(machine, remedy.known, remedy.unless)
+        is_fit = holds(machine, remedy.requires, remedy.unless)
         is_possible = is_fit and False not in evaluate(machine, remedy.facts).values()
         if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
             commands = _available(remedy.commands, machine)

@@ -259,7 +259,7 @@ class PlanRequest(Record, frozen=True):
 
 
 class RuleRemedy(Record, frozen=True):
-    """One remedy of a rule; it can work if none of `facts` is known not to hold, all of `known` are, none of `unless`.
+    """One remedy of a rule: it can work if no `facts` are known not to hold, all `requires` hold and no `unless` does.
 
     It is for those whose log matches each pattern in `said` and none in `unsaid`: what a person may not change, the
     program that runs, the way a package was installed.
@@ -277,7 +277,7 @@ class RuleRemedy(Record, frozen=True):
     general: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
-    known: dict[str, object] = {}
+    requires: dict[str, object] = {}
     said: tuple[str, ...] = ()
     unsaid: tuple[str, ...] = ()
     names: dict[str, str] = {}
