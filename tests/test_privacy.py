@@ -340,6 +340,60 @@ def test_what_is_no_secret_stays(text: str):
     assert redact(text, Policy.USABLE, KNOWN) == text
 
 
+LABELS = (
+    "password", "DB_PASSWORD", "Passwort", "Mot de passe", "contraseña", "пароль", "パスワード", "密码", "口令",
+    "SMTP_PASS", "api key", "apiKey", "API_KEY", "client_secret", "HF_TOKEN", "license key", "令牌", "密钥", "clé API",
+)  # fmt: skip
+GIVEN = (
+    "{label}={value}", "{label}: {value}", "{label}：{value}", "{label} = '{value}'",
+    '"{label}": "{value}"', "{label}: >\n  {value}",
+    "<x><{label}>{value}</{label}></x>", '{label} = """\n{value}', "{label}: str = '{value}'",
+    "--x {label}={value} --y",
+)  # fmt: skip
+
+
+def test_a_label_in_any_language_takes_its_value_out():
+    """Labels as settings, tools and people write them, in three cases, with each sign that may stand between."""
+    value = "vK3-hunter2x"
+    texts = [
+        given.format(label=case(label), value=value)
+        for label in LABELS
+        for given in GIVEN
+        for case in (str, str.lower, str.upper)
+    ]
+    assert [text for text in texts if value in redact(text)] == []
+
+
+@each("text", ("your API key is 9f8e7d6c5b", "mein Passwort lautet hunter2x9", "密码是 123456", "令牌为 abcd1234efgh"))
+def test_a_sentence_loses_its_secret(text: str):
+    """People tell it in words, too."""
+    assert redact(text).split()[-1].endswith("SECRET")
+
+
+PLACES = {
+    "/data/jane/anaconda3/bin/python": "jane", "/scratch/jane/run.py": "jane", "/gpfs/home1/jane/x": "jane",
+    "/nfs/home/j/jane/x": "jane", r"D:\张伟\ComfyUI\main.py": "张伟", r"C:\用户\王芳\x": "王芳",
+    r"\\server\jane$\x": "jane",
+    r"C:\Utilisateurs\jane\x": "jane", "smb://server/jane/x": "jane", "-I/home/jane/x": "jane",
+    r"C:\Users\user\OneDrive - Contoso Ltd\x": "Contoso", "Janes-MacBook-Pro:~ x": "Janes",
+    "SLURM_JOB_USER=jane": "jane", "主机名: jane-pc": "jane", "注册的所有人:     张伟": "张伟",
+    "SN: PF3ABC12": "PF3ABC12",
+    "node17:1234:1300 [0] NCCL INFO Bootstrap : Using eth0:10.42.17.6<0>": "node17", "MAC a45e.60c1.2233": "60c1",
+    "eth0:10.42.17.6<34567>": "10.42", "S-1-12-1-1234567890-1234567890-1234567890-1234567890": "1234567890",
+}  # fmt: skip
+
+
+@each("text", PLACES)
+def test_a_name_is_found_where_people_and_machines_stand(text: str):
+    """On the disks of clusters and companies, in variables, in other languages, and in the lines of tools."""
+    assert PLACES[text] not in redact(text)
+
+
+def test_an_own_name_is_found_in_any_case():
+    """Windows writes accounts in capitals, whatever the user typed."""
+    assert "MARGARET" not in redact(rf"CORP\{USER.upper()} logged on", known=KNOWN)
+
+
 def test_a_line_loses_its_secret_and_stays_a_line():
     """A requirement, an index and a command are read as before, or say which part to fill in."""
     lines = {

@@ -43,13 +43,12 @@ from assistant.session.diagnosis import (
     explain_unknown,
     facts_line,
     find_causes_and_lines,
+    lines_that_tell,
     log_origin,
     log_report,
     machine_of_log,
-    places_in_log,
 )
 from assistant.session.doctor import examine, machine_findings
-from assistant.session.state import Place
 from assistant.views import machine_rows, remedy_blocks
 
 
@@ -70,7 +69,7 @@ class Case(Record, frozen=True):
 @click.option(
     "--report",
     metavar="FILE.md",
-    help="Write the answer and the log as Markdown to ask for help with, private data removed.",
+    help="Write the answer and the lines that show it as Markdown to ask for help with, private data removed.",
 )
 @click.option(
     "--share", metavar="FILE.html", help="Write the answer as a page to send to somebody, private data removed."
@@ -102,7 +101,7 @@ def diagnose(
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
-        write_file(report, log_report(read, its_machine, diagnoses))
+        write_file(report, log_report(read, its_machine, causes))
     if share := files["share"]:
         write_file(share, share_page(read, its_machine, causes))
     if as_json:
@@ -217,16 +216,16 @@ mark { background: #f5c8c8; color: #5c0000; } li { margin-bottom: 0.5rem; } foot
 def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
     """Return a web page, without secrets: the first `CAUSES` causes of a log, the machine, and the report in Markdown.
 
-    Each cause has its line of the log (its place is paired with it), remedies and sources. Without causes there are
-    symptoms, findings and a next step.
+    Each cause has the lines of the log that show it (it comes with its line's index), remedies and sources. Without
+    causes there are symptoms, findings and a next step.
     """
     found, known = tuple(islice(causes, CAUSES)), private_names_here()
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
-    where: tuple[Place | None, ...] = redact(places_in_log(log, (line for _cause, line in found)), known=known)
     here: Machine = redact(machine, known=known)
     parts: list[str] = []
-    for cause, place in zip(shown, where, strict=True):
-        marked, near = (place.line, place.lines) if place else (0, ())
+    for cause, (_cause, index) in zip(shown, found, strict=True):
+        near: list[tuple[int, str]] = [] if index is None else redact(lines_that_tell(log, (index,)), known=known)
+        marked = 0 if index is None else log.lines[index][0]
         width = len(str(near[-1][0])) if near else 0
         lines = [
             tag("mark" if number == marked else "span", f"{number:>{width}}  {visible(text)}") + "\n"
@@ -251,7 +250,7 @@ def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
         tag("h2", say("The computer")),
         tag("table", *(tag("tr", tag("th", label, scope="row"), tag("td", value)) for label, value in rows)),
         tag("h2", say("As Markdown")),
-        tag("details", tag("summary", say("Show the report")), tag("pre", log_report(log, machine, shown))),
+        tag("details", tag("summary", say("Show the report")), tag("pre", log_report(log, machine, found))),
         tag("footer", _("Written by torch-setup-assistant {version}; private data was removed.", version=__version__)),
     ]
     title = as_typed(shown[0].title) if shown else say("No known problem matches this log.")

@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from assistant.i18n import Message
-from assistant.privacy.rules import RULES, SECRET
+from assistant.privacy.rules import DEFAULT_NAMES, RULES, SECRET, SECRET_NAME
 
 __all__ = [
     "NOBODY",
@@ -45,17 +45,8 @@ USABLE_FIELDS = frozenset(
         "rocm_version", "sha256", "pci_id", "installed", "wanted",
     }
 )  # fmt: skip
-# Names that a system gives by default say nothing about a person, and are also words of drivers' output.
-_DEFAULT_NAMES = re.compile(
-    r"root|user|admin|administrator|guest|default|ubuntu|debian|fedora|arch|linux|windows|nvidia|jetson|amd|intel|"
-    r"docker|container|python|conda|jovyan|runner|vagrant|vscode|codespace|localhost|none|test|gpu|cuda|rocm|host|torch",
-    re.IGNORECASE,
-)
 # Of a secret's values only these are searched for: a plain word or a version number may stand anywhere by chance.
 _DISTINCT = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASS(?:W|$|PHRASE)|API_?KEY|ACCESS_?KEY|CREDENTIAL|_KEY$|_PAT$|_AUTH$", re.IGNORECASE
-)
 _USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _HOME = re.compile(
@@ -116,8 +107,8 @@ def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:
     for secret in _secrets(known):
         text = text.replace(secret, SECRET)
     if policy is Policy.FREE and (known.users or known.hosts):
-        words, names = _names(known)
-        text = words.sub(lambda found: names[found[0]], text)
+        pattern, names = _names(known)
+        text = pattern.sub(lambda found: names[found[0].lower()], text)
     lower = text.lower()
     for rule in RULES:
         if rule.usable or policy is Policy.FREE:
@@ -132,14 +123,12 @@ def _secrets(known: PrivateNames) -> tuple[str, ...]:
 
 @cache
 def _names(known: PrivateNames) -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return a pattern of the names as whole words, but for short and default ones, and each spelling's replacement."""
-    hosts = [
-        spelling for name in known.hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
-    ]
-    names = dict.fromkeys(known.users, "user") | dict.fromkeys(hosts, "host")
-    searched = sorted((name for name in names if len(name) >= _SHORT and not _DEFAULT_NAMES.fullmatch(name)), key=len)
-    either = "|".join(map(re.escape, reversed(searched))) or "(?!)"
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])"), names
+    """Return a pattern of the names as whole words, but for short and default ones, and what replaces each."""
+    hosts = [spelling for name in known.hosts for spelling in (name, name.partition(".")[0])]
+    names = {name.lower(): "user" for name in known.users} | {name.lower(): "host" for name in hosts}
+    searched = sorted((name for name in names if len(name) >= _SHORT and not DEFAULT_NAMES.fullmatch(name)), key=len)
+    either_name = "|".join(map(re.escape, reversed(searched))) or "(?!)"
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{either_name})(?![A-Za-z0-9])", re.IGNORECASE), names
 
 
 class Lines:
@@ -165,7 +154,7 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
 
     Values that are paths are left out; of an address without a password it is the user, mostly a token.
     """
-    named = [value for name, value in variables.items() if _SECRET_NAME.search(name) and not value.startswith("/")]
+    named = [value for name, value in variables.items() if SECRET_NAME.search(name) and not value.startswith("/")]
     found: Iterable[tuple[str, str]] = (
         pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value)
     )

@@ -90,7 +90,11 @@ _DRIVER_CUDA = re.compile(
 # Programs and images whose own kernels are compiled for the very PyTorch that they bring.
 _COMPILED_FOR_TORCH = re.compile(r"\bvllm[\\/ =:]|\bvllm-openai\b|\bsglang\b|nvcr\.io/nvidia/pytorch")
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
-REPORTED = 80  # last lines of a log that go into a report
+REPORTED = 20  # lines that name an error, which go into a report where no cause is known
+LONGEST_TRACEBACK = 120  # lines
+_TRACEBACK = "Traceback (most recent call last)"
+_OF_TRACEBACK = re.compile(r"[ \t|│+]|$|.*(?:Traceback|exception)")  # lines within one
+_NAMES_ERROR = re.compile(r"(?i)error|exception|fatal|fail(?:ed|ure)|cannot|not found|no such|错误|失败|找不到|无法")
 TO_WRITE = "<!-- Please write this part yourself. -->"
 
 
@@ -439,18 +443,42 @@ def _machine_in_log(log: Log) -> Machine:
         return log.facts
 
 
-def log_report(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
-    """Return a report in English Markdown for a forum: causes, the last 80 lines of the log, machine; nothing private.
+def lines_that_tell(log: Log, indexes: Iterable[int | None]) -> list[tuple[int, str]]:
+    """Return the lines of a log that a diagnosis rests on, each with its number in the file, secrets taken out.
 
-    What happened is left for the user to write.
+    These are the lines of the causes (`indexes` in `log.lines`) and of the tracebacks that end in them; without a cause
+    the last traceback and at most `REPORTED` lines that name an error. What else stands in a log is nobody's business.
+    """
+    texts = [line for _number, line in log.lines]
+    ends = [index for index in indexes if index is not None]
+    if not ends:
+        ends = [index for index, line in enumerate(texts) if _NAMES_ERROR.search(line)][-REPORTED:]
+    shown = {*ends}
+    for end in ends:
+        block = range(max(0, end - LONGEST_TRACEBACK), end)
+        start = next((index for index in reversed(block) if _TRACEBACK in texts[index]), end)
+        if all(_OF_TRACEBACK.match(line) for line in texts[start + 1 : end]):
+            shown.update(range(start, end))
+    if not shown:
+        return []
+    first = min(shown)
+    clean = lines_without_secrets(log, first, max(shown) + 1)
+    return [clean[index - first] for index in sorted(shown)]
+
+
+def log_report(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
+    """Return a report in English Markdown for a forum: causes, the log's lines that tell, machine; nothing private.
+
+    Each cause comes with the index of its line in `log.lines`, or None. What happened is left for the user to write.
     """
     private = private_names_here()
     here: Machine = redact(replace(machine, nvidia_smi_output=None, evidence=()), known=private)
-    causes: tuple[Diagnosis, ...] = redact(tuple(found), known=private)
-    last = lines_without_secrets(log, len(log.lines) - REPORTED, len(log.lines))
-    text: str = redact("\n".join(line for _number, line in last).strip("\n").replace("```", "'''"), known=private)
+    found = tuple(causes)
+    shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=private)
+    telling = "\n".join(line for _number, line in lines_that_tell(log, (line for _cause, line in found)))
+    text: str = redact(telling.replace("```", "'''"), known=private)
     with in_language("en"):
-        lines = [f"- {cause.title} (`{cause.key}`, {cause.confidence:.0%})" for cause in causes]
+        lines = [f"- {cause.title} (`{cause.key}`, {cause.confidence:.0%})" for cause in shown]
     parts = {
         "What happened": TO_WRITE,
         "Likely causes": "\n".join(("What torch-setup-assistant takes for the cause:", "", *lines))

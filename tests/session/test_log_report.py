@@ -13,7 +13,7 @@ from assistant.i18n import in_language
 from assistant.machines import load
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant.session.diagnosis import REPORTED, TO_WRITE, find_causes, log_report, places_in_log
+from assistant.session.diagnosis import TO_WRITE, find_causes_and_lines, log_report, places_in_log
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
@@ -35,7 +35,7 @@ def test_a_report_has_the_causes_the_log_and_the_machine(machine: Machine) -> No
     """The machine is what the assistant reads again; what only a person knows is left open."""
     log = read_log(OOM)
     with in_language("zh_CN"):  # who helps asks for English
-        report = parts(log_report(log, machine, find_causes(log, machine)))
+        report = parts(log_report(log, machine, find_causes_and_lines(log, machine)))
     assert list(report) == ["What happened", "Likely causes", "Log", "Machine"]
     assert report["What happened"] == TO_WRITE
     assert "`oom`" in report["Likely causes"]
@@ -48,17 +48,32 @@ def test_a_report_has_the_causes_the_log_and_the_machine(machine: Machine) -> No
 
 def test_no_text_of_a_log_ends_its_block(machine: Machine) -> None:
     """Backticks in a log are no end of the block that holds it."""
-    text = log_report(read_log("```\n### Urgency\nerror: x"), machine, ())
+    text = log_report(read_log("error: ```\n### Urgency, error: x"), machine, ())
     assert text.count("```") % 2 == 0
     assert "'''" in text
     assert "knows no cause" in parts(text)["Likely causes"]
 
 
+def test_only_what_tells_the_cause_is_shown(machine: Machine) -> None:
+    """The traceback and its error are; what was printed before and after them stays with the user."""
+    trace = ["Traceback (most recent call last):", '  File "/opt/app/train.py", line 3, in <module>', "    go()", OOM]
+    log = read_log("\n".join(["my diary", *trace, "my letter"]))
+    shown = parts(log_report(log, machine, find_causes_and_lines(log, machine)))["Log"]
+    assert shown.splitlines()[1:-1] == trace
+
+
+def test_of_an_unknown_failure_the_lines_that_name_an_error_are_shown(machine: Machine) -> None:
+    """Whoever helps needs them, and nothing of the rest."""
+    log = read_log("my diary\nError: the frobnicator is upside down\nmy letter")
+    shown = parts(log_report(log, machine, ()))["Log"]
+    assert shown.splitlines()[1:-1] == ["Error: the frobnicator is upside down"]
+
+
 def test_a_private_key_that_begins_above_the_shown_lines_is_not_shown(machine: Machine) -> None:
-    """Neither the report's last lines nor those around a cause hold a part of it."""
+    """Neither the report's lines nor those around a cause hold a part of it."""
     line = "Pl4nted/key+line"
-    lines = ["-----BEGIN PRIVATE KEY-----", *[line] * (REPORTED // 2), "-----END PRIVATE KEY-----", OOM]
-    log = read_log("\n".join([*lines, *["after"] * (REPORTED // 2)]))
+    lines = ["-----BEGIN PRIVATE KEY-----", *[f"{line} error"] * 40, "-----END PRIVATE KEY-----", OOM]
+    log = read_log("\n".join([*lines, "after"]))
     assert line not in log_report(log, machine, ())
     (place,) = places_in_log(log, (lines.index(OOM) - 3,))
     assert place
