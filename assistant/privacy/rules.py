@@ -138,6 +138,7 @@ MIXED, DIGITS = (
     0.3,
 )  # chosen: least share of changes, in words of three kinds and of digits with letters of a case
 SHORTEST, DISTINCT = 24, 9  # chosen: of the latter, the least length, and signs of which it has more
+MANY = 24  # chosen: signs of which a long word of three kinds has more; of 62 signs drawn 60 times 38 are different
 _KINDS = (str.islower, str.isupper, str.isdigit)
 
 
@@ -160,7 +161,11 @@ def is_random(word: str) -> bool:
         return False
     found = {*kinds} - {-1}
     if len(found) == len(_KINDS):
-        return changes >= MIXED and sum(map(len, _LETTERS.findall(word))) < 0.4 * len(word)
+        return (
+            changes >= MIXED
+            and len({*word}) > min(0.4 * len(word), MANY)
+            and sum(map(len, _LETTERS.findall(word))) < 0.4 * len(word)
+        )
     longest = max(map(len, re.split(r"[_-]", word)))
     return found in ({0, 2}, {1, 2}) and longest >= SHORTEST and changes >= DIGITS and len({*word}) > DISTINCT
 
@@ -435,8 +440,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "UUID without dashes",
-        r"(?i)((?:machine[ _-]?id|boot[ _-]?id|uuid|guid|serial)\W{1,6})[0-9a-f]{32}\b|\bGPU-[0-9a-f]{16}\b",
-        r"\g<1>0",
+        r"(?i)((?:machine[ _-]?id|boot[ _-]?id|uuid|guid|serial)\W{1,6})[0-9a-f]{32}\b|(\bGPU-)[0-9a-f]{16}\b",
+        r"\g<1>\g<2>0000000000000000",
         ("id", "serial", "gpu-"),
         "Uuid: GPU-8e1a5a8c5b2f4d11",
         "systemd's machine-id; rocminfo writes sixteen digits.",
