@@ -20,7 +20,7 @@ from pathlib import Path
 
 from assistant.host.files import discard, try_to_lock
 from assistant.host.pip_settings import PipSettings, ask_pip, read_pip_settings, uv_arguments, uv_environment
-from assistant.host.process import child_environment, interrupt_on_signals, replace_process, stream
+from assistant.host.process import child_environment, interrupt_on_signals, replace_process, running
 from assistant.host.streams import configure_streams
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
@@ -302,10 +302,13 @@ def _run_logged(command: Sequence[str | Path], environment: dict[str, str]) -> b
     with LOG.open("a", encoding="utf-8") as log:
         print(cleaned(f"$ {' '.join(map(str, command))}"), file=log)
         try:
-            return stream(command, lambda line: print(cleaned(line), file=log), environment=environment) == 0
+            with running(command, environment=environment) as child:
+                for line in child:
+                    print(cleaned(line), file=log)
         except WorkFailed as error:
             print(cleaned(str(error.message)), file=log)
             return False
+    return child.returncode == 0
 
 
 def _obtain_browser(python: Path) -> None:
@@ -314,8 +317,9 @@ def _obtain_browser(python: Path) -> None:
     A failure is ignored: the tests that need the browser report it.
     """
     script = ROOT / "tests" / "browser" / "obtain.py"
-    with contextlib.suppress(TimeoutError):
-        stream([python, script], _say, limit=BROWSER_LIMIT_SECONDS)
+    with contextlib.suppress(TimeoutError), running([python, script], limit=BROWSER_LIMIT_SECONDS) as child:
+        for line in child:
+            _say(line)
 
 
 def _say(sentence: str) -> None:

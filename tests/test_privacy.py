@@ -36,7 +36,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.runner import Child, Results
+from assistant.verify.runner import Group, Results
 from assistant.wizard.saved_page import write_page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -180,9 +180,9 @@ def _marker(text: str, _folder: Path) -> str:
 
 def _stray(text: str, _folder: Path) -> str:
     heard: list[object] = []
-    child = Child(Results("cpu", (), heard.append), (), None, 1.0)
+    group = Group(Results("cpu", (), heard.append), ())
     for line in text.splitlines():
-        child.read_line(line)
+        group.read_line(line)
     return to_json(heard)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from assistant.host.files import discard, discard_folder, link_or_copy, write_temporary
-from assistant.host.process import stream
+from assistant.host.process import running
 from assistant.i18n import _
 from assistant.install.downloads import fetch_large_wheels, files_on_disk, set_aside_damaged
 from assistant.install.resolution import Package, find_network_error, resolve, write_lock
@@ -38,8 +38,8 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
     pip from the user's sources. It is no part of a plan or a lock: users update pip as they please, and an environment
     with another pip does not count as changed.
     """
-    output: list[str] = []
-    stream([python, "-I", "-B", "-c", _FIND], output.append, cancel=uv.cancel, lock=uv.lock)
+    with running([python, "-I", "-B", "-c", _FIND], cancel=uv.cancel, lock=uv.lock) as child:
+        output = list(child)
     wheel = next((Path(line) for line in output if line.endswith(".whl") and Path(line).is_file()), None)
     if wheel:
         version, digest = str(parse_wheel_filename(wheel.name)[1]), hashlib.sha256(wheel.read_bytes()).hexdigest()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -28,8 +28,8 @@ from assistant.install.contents import PIP, find_incomplete, find_pip, install_a
 from assistant.install.downloads import files_on_disk, list_missing_large, wheel_path
 from assistant.install.environments import Places, build_beside
 from assistant.install.in_place import (
+    Built,
     Move,
-    Verify,
     change_in_place,
     find_torch_index,
     in_place_notice,
@@ -86,18 +86,21 @@ class Prepared(Record, frozen=True):
     site: Site | None = None
     card: str = ""
 
-    def install(self, verify: Verify, tools: Tools) -> Environment:
-        """Install what was prepared, register its kernel, and return the environment; return `ready` unverified.
+    @contextmanager
+    def install(self, tools: Tools) -> Iterator[Built]:
+        """Install what was prepared, let a block verify it, then put it in place and register its kernel.
 
+        If the block raises, all changes are rolled back. If the environment is `ready`, there is nothing to verify.
         What a killed installation left there is finished or rolled back first. An existing environment that
-        `is_replaceable` is built anew and replaced; any other is changed in place. `verify` may refuse the result by
-        raising. Raises `BadInput` or `WorkFailed` before any change if the target cannot be used or its disk is too
-        full; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
+        `is_replaceable` is built anew and replaced; any other is changed in place. Raises `BadInput` or `WorkFailed`
+        before any change if the target cannot be used or its disk is too full; and `WorkFailed`, `Cancelled` or what
+        the block raises after all changes were rolled back.
         """
         target, host, plan = Path(self.target), tools.host, self.plan
         settle_target(target, tools)
         if self.ready:
-            return self.ready
+            yield Built(self.ready, self.ready)
+            return
         site = self.site.ask_again(host) if self.site else None
         check_target(target, site)
         present = site.versions if site else {}
@@ -113,10 +116,11 @@ class Prepared(Record, frozen=True):
         )
         if site and not is_replaceable(site, host):
             moves = moves_between(present, {**present, **self.resolution.versions})
-            change_in_place(site, moves, changes, plan.index_url, environment, host, uv, verify, plan)
+            work = change_in_place(site, moves, changes, plan.index_url, environment, host, uv, plan)
         else:
-            build_anew(plan, self.resolution.packages, plan.index_url, environment, site, host, uv, verify)
-        return environment
+            work = build_anew(plan, self.resolution.packages, plan.index_url, environment, site, host, uv)
+        with work as built:
+            yield built
 
 
 def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
@@ -215,6 +219,7 @@ def missing_bytes(packages: Sequence[Package]) -> int:
     return sum(package.size or 0 for package in packages if package.name not in on_disk)
 
 
+@contextmanager
 def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     plan: Plan,
     packages: Sequence[Package],
@@ -223,15 +228,13 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     site: Site | None,
     host: Host,
     uv: Uv,
-    verify: Verify,
     versions: Mapping[str, str] | None = None,
-) -> None:
-    """Build an environment with exact packages beside its target, verify it, register its kernel, and rename it there.
+) -> Iterator[Built]:
+    """Build an environment with exact packages beside its target; after a block register its kernel and rename it.
 
     Files of `site`, which it replaces, that belong to no package are linked into it. A new one gets pip, too.
-    `versions` (by name) are for its constraints, by default the environment's packages. `verify` is given the
-    environment with the paths that it has before the renaming. Raises as `build_beside`, `put_in_place` and `verify`
-    do, after rolling all back.
+    `versions` (by name) are for its constraints, by default the environment's packages. Raises as `build_beside` and
+    `put_in_place` do, and what the block raises, after rolling all back.
     """
     target = Path(environment.path)
     with build_beside(target) as work:
@@ -253,7 +256,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
         write_marker(folder, plan, environment)
         uv.cancel.check()
         work.start_syncing()
-        verify(replace(environment, path=str(folder), python=str(python)), work.lock)
+        yield Built(environment, replace(environment, path=str(folder), python=str(python)), work.lock)
         uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
         kernel = record_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
         work.put_in_place(uv.cancel.check, kernel, partial(register_kernel, plan, environment))
@@ -315,8 +318,9 @@ class Difference(Record, frozen=True):
         ]
         return replace(before, distributions=(*stays, *incoming))
 
-    def apply(self, verify: Verify, tools: Tools) -> Environment:
-        """Make the change and return the environment; `verify` may refuse the result by raising. It can be undone.
+    @contextmanager
+    def apply(self, tools: Tools) -> Iterator[Built]:
+        """Make the change, which a block may refuse by raising; it can be undone.
 
         An environment that `is_replaceable` is built anew and replaced; any other is changed in place. If it fails the
         environment is as it was. Raises `BadInput`, `WorkFailed`, also if packages have changed since, or `Cancelled`.
@@ -340,10 +344,11 @@ class Difference(Record, frozen=True):
             packages = resolve_versions(site, versions, index_url, uv)
             before = marker.environment
             made = replace(before, packages={name: self.after[name] for name in before.packages if name in self.after})
-            build_anew(marker.plan, packages, index_url, made, site, host, uv, verify, self.after)
+            work = build_anew(marker.plan, packages, index_url, made, site, host, uv, self.after)
         else:
-            change_in_place(site, self.moves, self.packages, self.index_url, environment, host, uv, verify)
-        return environment
+            work = change_in_place(site, self.moves, self.packages, self.index_url, environment, host, uv)
+        with work as built:
+            yield built
 
 
 def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:

@@ -20,7 +20,7 @@ from assistant.host.extras import find_uv
 from assistant.host.files import write_temporary
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
-from assistant.host.process import CancelToken, stream
+from assistant.host.process import CancelToken, running
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
@@ -163,16 +163,13 @@ class Uv:
         Its lines are logged, added to `output` and given to `on_line`, all without secrets.
         """
         cleaned = Lines(Policy.USABLE)
-
-        def log_line(line: str) -> None:
-            """Clean a line of the output, keep it, and send it to the log."""
-            line = cleaned(line)
-            output.append(line)
-            self.sink(LogLine(step=Step.INSTALL, text=line))
-            if on_line:
-                on_line(line)
-
-        return stream(argv, log_line, cancel=self.cancel, environment=self.variables, lock=self.lock)
+        with running(argv, cancel=self.cancel, environment=self.variables, lock=self.lock) as child:
+            for line in map(cleaned, child):
+                output.append(line)
+                self.sink(LogLine(step=Step.INSTALL, text=line))
+                if on_line:
+                    on_line(line)
+        return child.returncode
 
     @property
     def variables(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from assistant.host.base import Host
 from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
+from assistant.install import Built, ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
@@ -276,27 +276,29 @@ def carry_out_repair(state: State, tools: Tools) -> Surveyed:
     """
     repair, machine = required(state.environments.repair), local_machine(state, tools.host)
 
-    def prove(made: Environment, lock: Lock) -> None:
-        """Raise `WorkFailed` with the first reason for which the changed environment does not count as repaired."""
-        site = Site.ask(Path(made.python), tools.host)
-        names = {*site.versions, *made.packages}
-        if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
-            raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
-        left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
-        if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
-            raise _rejection(stays[0].text)
-        for check in _import_moved(repair.difference, site, lock, tools).wrong:
-            raise _rejection(first_line(check.detail))
-
-    repair.difference.apply(prove, tools)
+    with repair.difference.apply(tools) as built:
+        _refuse_unmended(repair, built, machine, tools)
     return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
+
+
+def _refuse_unmended(repair: Repair, built: Built, machine: Machine, tools: Tools) -> None:
+    """Raise `WorkFailed` with the first reason for which the changed environment does not count as repaired."""
+    site, expected = Site.ask(Path(built.now.python), tools.host), built.now.packages
+    names = sorted({*site.versions, *expected})
+    if differs := [name for name in names if site.versions.get(name) != expected.get(name)]:
+        raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(differs)))
+    left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
+    if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
+        raise _rejection(stays[0].text)
+    for check in _import_moved(repair.difference, site, built.lock, tools).wrong:
+        raise _rejection(first_line(check.detail))
 
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # PEP 508: a requirement begins with it
 _GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 
-def _import_moved(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
+def _import_moved(difference: Difference, site: Site, lock: Lock | None, tools: Tools) -> Report:
     """Import the packages that changed, and torch, its family, NumPy and ONNX Runtime if they require a changed one.
 
     Returns the report. Findings are not passed on: a change that is refused leaves nothing to report.

@@ -118,10 +118,10 @@ def install_prepared(state: State, tools: Tools) -> Installed:
 
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
     """Install what was prepared, verify it before it is committed, and report what is wrong with the environment."""
-    proofs: list[Report] = []
-    made = prepared.install(lambda made, lock: proofs.append(_verify(prepared, made, lock, tools, keep=keep)), tools)
-    _report_findings(made, replace(state, preview=prepared), tools)
-    return Installed(environment=made, proof=(*proofs, None)[0])
+    with prepared.install(tools) as built:
+        proof = _verify(prepared, built.now, built.lock, tools, keep=keep) if built.lock else None
+    _report_findings(built.environment, replace(state, preview=prepared), tools)
+    return Installed(environment=built.environment, proof=proof)
 
 
 def _verify(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:

@@ -21,7 +21,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from install.workbench import imports_torch, install
+from install.workbench import Verify, imports_torch, install
 from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
@@ -29,7 +29,6 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install import downloads
-from assistant.install.in_place import Verify
 from assistant.install.resolution import Resolution, resolve
 from assistant.install.site import Site, write_marker
 from assistant.install.sources import Sources, Tools

@@ -65,7 +65,9 @@ class Patient:
 
     def change(self, wanted: ChangeRequest, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
         """Change it."""
-        return self.difference(wanted).apply(prove, self.tools)
+        with self.difference(wanted).apply(self.tools) as built:
+            prove(built.now, built.lock)
+        return built.environment
 
     @property
     def versions(self) -> dict[str, str]:
