@@ -18,10 +18,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from assistant.host.files import discard, try_to_lock
+from assistant.host.files import configure_streams, discard, try_to_lock
 from assistant.host.pip_settings import PipSettings, ask_pip, read_pip_settings, uv_arguments, uv_environment
 from assistant.host.process import child_environment, interrupt_on_signals, replace_process, running
-from assistant.host.streams import configure_streams
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.shell import quote

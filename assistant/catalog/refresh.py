@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.catalog.catalog import Catalog, number
-from assistant.catalog.rows import FAMILY, AmdRelease, DatedRow, TorchRelease
-from assistant.catalog.tables import Table
+from assistant.catalog.tables import FAMILY, AmdRelease, DatedRow, Table, TorchRelease
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 

@@ -25,17 +25,16 @@ from assistant.cli.terminal import (
 )
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
+from assistant.host.base import private_names_here
 from assistant.host.files import full_path
-from assistant.host.recording import private_names_here
 from assistant.i18n import _, as_typed, ngettext, render, say
 from assistant.install import EnvironmentFolder, Site
-from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json, replace
 from assistant.model.shell import shell_of
-from assistant.model.visible import visible
+from assistant.model.visible import Markup, joined, tag, visible, web_page
 from assistant.privacy import redact
 from assistant.session.answers import log_answer
 from assistant.session.diagnosis import (

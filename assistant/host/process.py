@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
@@ -124,20 +124,27 @@ class CancelToken:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
 
 
-def run_within(
-    work: Callable[[Item], Result],
-    items: Sequence[Item],
-    seconds: float,
-    *,
-    threads: int = AT_ONCE,
-    check: Callable[[], None] = lambda: None,
-    stop: Callable[[], None] | None = None,
-) -> dict[Item, Result]:
+def run_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
     """Run `work` for each item on threads; return the results, by item, that are there within `seconds`.
 
-    The first failure is raised, and no item is begun after it. `check` is called meanwhile and may raise. `stop`, if
-    given, is called at the end, and workers get half a second then. One that hangs is abandoned: `concurrent.futures`
-    would wait for it at the end of the process (`threading._register_atexit` in CPython).
+    Raises the first failure.
+    """
+    return deque(run_at_once(work, items, seconds), maxlen=1).pop()
+
+
+def run_at_once(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    seconds: float = math.inf,
+    *,
+    threads: int = AT_ONCE,
+    stop: threading.Event | None = None,
+) -> Generator[dict[Item, Result], None, None]:
+    """Run `work` for each item on threads; yield the results so far, by item, every 50 ms and at the end.
+
+    That is when all is done or `seconds` have passed. The first failure is raised, and no item is begun after it, nor
+    after closing. `stop`, if given, is set then, and workers get half a second. One that hangs is abandoned:
+    `concurrent.futures` would wait for it at the end of the process (`threading._register_atexit` in CPython).
     """
     left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
 
@@ -160,17 +167,17 @@ def run_within(
             worker.start()
         while not errors and time.monotonic() < deadline and (busy := [one for one in workers if one.is_alive()]):
             busy[0].join(WATCH_SECONDS)
-            check()
+            yield done
     finally:
         left.clear()
         if stop:
-            stop()
+            stop.set()
             deadline = time.monotonic() + STOP_SECONDS
             for worker in workers:
                 worker.join(max(0.0, deadline - time.monotonic()))
     if errors:
         raise errors[0]
-    return dict(done)
+    yield dict(done)
 
 
 class Background(Generic[Result]):

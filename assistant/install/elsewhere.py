@@ -10,18 +10,20 @@ from typing import NamedTuple
 from assistant.host.process import running
 from assistant.i18n import _
 from assistant.install.journal import temporary_folder
-from assistant.install.resolution import (
+from assistant.install.sources import Tools
+from assistant.install.uv import (
     IN_A_HURRY,
+    KERNEL,
+    LOCK,
     Resolution,
     Unsolved,
+    Uv,
     check_plan,
     find_network_error,
     only_source,
     read_lock,
     resolve,
 )
-from assistant.install.sources import Tools
-from assistant.install.uv import KERNEL, LOCK, Uv
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan

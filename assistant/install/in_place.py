@@ -33,15 +33,13 @@ from assistant.install.environments import (
 )
 from assistant.install.journal import Before, Entry, Journal, entry_for, locked, temporary_folder
 from assistant.install.kernel import record_kernel, register_kernel, restore_kernel
-from assistant.install.resolution import Package, resolve
 from assistant.install.site import Site, read_marker, write_marker
-from assistant.install.uv import Uv
+from assistant.install.uv import Package, Uv, resolve
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Part
 
 
 class Built(NamedTuple):

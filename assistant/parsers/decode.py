@@ -15,13 +15,13 @@ from itertools import chain
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
+from assistant.model.visible import remove_colours
 
 PIECE = 4 * 2**20  # bytes decoded at a time (chosen), so that a log of 100 MB is not held twice
 SAMPLE = 65536  # bytes by which a binary file is told from a text (chosen)
 # How files begin that are no text: https://en.wikipedia.org/wiki/List_of_file_signatures
 MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\x89PNG", b"\x1f\x8b", b"SQLite format 3", b"%PDF", b"\xff\xd8\xff")
 _ODD_BYTES = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")
 # Upper halves of UTF-16's units in texts: Latin, Greek, Cyrillic, punctuation, Chinese, Japanese, Korean, emoji. Those
 # of line ends (0x0A, 0x0D) are not among them, which tells ASCII with UTF-16 appended to it (`>>`) from UTF-16.
 _IN_USE = bytes({0, 1, 2, 3, 4, *range(0x20, 0x28), *range(0x30, 0xA0), *range(0xAC, 0xE0), 0xF9, 0xFE, 0xFF})
@@ -88,11 +88,6 @@ def _detect_utf16(data: bytes) -> str | None:
 def normalize_text(text: str) -> str:
     """Return a text without colours, zeros and byte order marks, with line feeds alone at line ends."""
     return remove_colours(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").replace("\ufeff", "")
-
-
-def remove_colours(text: str) -> str:
-    """Return a text without a terminal's escape sequences for colours, titles and cursor moves."""
-    return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
 def _wide_encoding(data: bytes) -> str | None:

@@ -15,15 +15,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, JETSON_INDEX, Catalog, carried_by_torch_index, number
-from assistant.catalog.bundles import find_bundle, is_recipe, load_recipe_reader
+from assistant.catalog.catalog import find_bundle, is_recipe, load_recipe_reader
 from assistant.catalog.identity import Rate, find_rate
 from assistant.catalog.tables import Row
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
-from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, name_of, plain_requirement
 from assistant.model.record import replace
-from assistant.model.requirement import name_of, plain_requirement
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context, read_pins, reject, sentence, why_not_newest
 from assistant.plan.requirements import download_mb, onnxruntime_notes, plan_requirements

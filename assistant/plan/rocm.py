@@ -11,12 +11,11 @@ from packaging.requirements import Requirement
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, TorchWheel, number, python_range
 from assistant.catalog.companions import takes_device_extra
-from assistant.catalog.rows import FAMILY, AmdRelease
+from assistant.catalog.tables import FAMILY, AmdRelease
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
-from assistant.model.plan import Backend, Rejection
+from assistant.model.plan import Backend, Rejection, name_of
 from assistant.model.record import replace
-from assistant.model.requirement import name_of
 from assistant.plan.candidates import (
     Candidate,
     Context,

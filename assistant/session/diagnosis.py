@@ -16,7 +16,7 @@ from packaging.version import Version
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.launchers import launch_line, launchers
-from assistant.catalog.rows import CORE, FAMILY
+from assistant.catalog.tables import CORE, FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (
     Log,
@@ -32,14 +32,13 @@ from assistant.diagnose import (
     supposed_cuda,
     with_interpreter,
 )
-from assistant.host.recording import private_names_here
+from assistant.host.base import private_names_here
 from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Plan, Request
+from assistant.model.plan import Backend, Plan, Request, name_of
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.requirement import name_of
 from assistant.parsers.mentioned import find_replaced_torch
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact

@@ -12,23 +12,21 @@ from packaging.utils import canonicalize_name
 
 from assistant import verify
 from assistant.catalog import carried_by_torch_index, load_catalog
-from assistant.catalog.bundles import runtime_plugins
+from assistant.catalog.catalog import runtime_plugins
 from assistant.catalog.companions import installed_of_clash
-from assistant.catalog.rows import FAMILY
+from assistant.catalog.tables import FAMILY
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import Built, ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
+from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Request
+from assistant.model.plan import Backend, Plan, Request, name_of
 from assistant.model.record import replace
-from assistant.model.report import Environment, Report
-from assistant.model.requirement import name_of
+from assistant.model.report import Environment, Event, FindingRaised, Progress, Report, Step
 from assistant.plan import make_plans
 from assistant.session.doctor import environment_findings
 from assistant.session.state import State, Surveyed, finding_identity, required
@@ -277,20 +275,20 @@ def carry_out_repair(state: State, tools: Tools) -> Surveyed:
     repair, machine = required(state.environments.repair), local_machine(state, tools.host)
 
     with repair.difference.apply(tools) as built:
-        _refuse_unmended(repair, built, machine, tools)
+        _refuse_unmended(repair, built.now, built.lock, machine, tools)
     return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
 
 
-def _refuse_unmended(repair: Repair, built: Built, machine: Machine, tools: Tools) -> None:
+def _refuse_unmended(repair: Repair, made: Environment, lock: Lock | None, machine: Machine, tools: Tools) -> None:
     """Raise `WorkFailed` with the first reason for which the changed environment does not count as repaired."""
-    site, expected = Site.ask(Path(built.now.python), tools.host), built.now.packages
+    site, expected = Site.ask(Path(made.python), tools.host), made.packages
     names = sorted({*site.versions, *expected})
     if differs := [name for name in names if site.versions.get(name) != expected.get(name)]:
         raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(differs)))
     left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
     if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
         raise _rejection(stays[0].text)
-    for check in _import_moved(repair.difference, site, built.lock, tools).wrong:
+    for check in _import_moved(repair.difference, site, lock, tools).wrong:
         raise _rejection(first_line(check.detail))
 
 

@@ -13,18 +13,16 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
+from assistant.host.base import LiveHost
 from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
-from assistant.host.live import LiveHost
 from assistant.host.process import running
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
-from assistant.model.plan import Backend
-from assistant.model.report import Environment
-from assistant.model.requirement import name_of
+from assistant.model.plan import Backend, name_of
+from assistant.model.report import Environment, LogLine, Progress, Step
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.diagnosis import (

@@ -16,8 +16,8 @@ from assistant.host.process import CancelToken
 from assistant.i18n import Message, _
 from assistant.install import Sources, Tools, Unsolved
 from assistant.model.errors import AssistantError, Cancelled
-from assistant.model.event import Event, FindingRaised, Sink
 from assistant.model.record import replace
+from assistant.model.report import Event, FindingRaised, Sink
 from assistant.session import environments, steps
 from assistant.session.actions import (
     Abandoned,

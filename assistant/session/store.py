@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
+from assistant.host.base import private_names_here
 from assistant.host.files import (
     append_private,
     delete_stale_drafts,
@@ -22,17 +23,16 @@ from assistant.host.files import (
     write_atomically,
 )
 from assistant.host.process import is_running
-from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, render
 from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Event, LogLine, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.model.report import Environment
-from assistant.parsers.decode import normalize_text, remove_colours, text_pieces
+from assistant.model.report import Environment, Event, LogLine, Step
+from assistant.model.visible import remove_colours
+from assistant.parsers.decode import normalize_text, text_pieces
 from assistant.privacy import Lines, redact
 from assistant.session.state import (
     WHOLE,

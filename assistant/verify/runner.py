@@ -15,31 +15,36 @@ from pathlib import Path
 
 import msgspec
 
-from assistant.catalog.bundles import recipe_trial
+from assistant.catalog.catalog import recipe_trial
 from assistant.catalog.companions import companion_trial, system_needs
-from assistant.catalog.rows import Trial
+from assistant.catalog.tables import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, Child, running
 from assistant.i18n import Message, Text, _, first_line, lines, render, sentences
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Event, FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Backend, Plan, packages_to_import
 from assistant.model.record import Record, decoder, replace
 from assistant.model.report import (
     CHECKS,
     RIGHT,
     Check,
     Environment,
+    Event,
+    FindingRaised,
     Level,
+    LogLine,
+    Part,
+    Progress,
     Report,
+    Sink,
     Status,
+    Step,
     check_title,
     checked_package,
     package_check,
     recipe_check,
 )
-from assistant.model.requirement import packages_to_import
 from assistant.privacy import Lines, Policy
 
 CHILD = Path(__file__).with_name("child.py")

@@ -15,7 +15,7 @@ from install.test_hostile_state import versions
 
 from assistant.host.process import CancelToken, defer_signals, is_running, running
 from assistant.install.contents import find_incomplete
-from assistant.install.recovery import recover
+from assistant.install.installation import recover
 from assistant.model.errors import Cancelled
 
 pytestmark = [

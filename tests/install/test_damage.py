@@ -16,18 +16,15 @@ from install.test_mending import project
 from install.workbench import imports_torch, installed
 from tables import sampled
 
-from assistant.host.live import LiveHost
+from assistant.host.base import LiveHost
 from assistant.install import in_place
-from assistant.install.contents import find_incomplete
-from assistant.install.downloads import wheel_path
+from assistant.install.contents import find_incomplete, wheel_path
 from assistant.install.environments import Places
-from assistant.install.installation import prepare
-from assistant.install.recovery import Outcome, recover
+from assistant.install.installation import Outcome, prepare, recover
 from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
-from assistant.model.event import LogLine
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, LogLine
 
 pytestmark = [
     pytest.mark.process,

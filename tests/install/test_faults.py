@@ -17,12 +17,12 @@ import pytest
 from install.faults import Ground, Nursery, picture
 from tables import sampled
 
-from assistant.host.live import LiveHost
+from assistant.host.base import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import EnvironmentFolder, Resolution
 from assistant.install.environments import Places
+from assistant.install.installation import recover
 from assistant.install.journal import entry_for
-from assistant.install.recovery import recover
 from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
 from assistant.model.report import Environment

@@ -17,7 +17,7 @@ from install.broken import named
 from install.faults import picture
 from loopback import LoopbackIndex
 
-from assistant.host.live import LiveHost
+from assistant.host.base import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import ChangeRequest, EnvironmentFolder, Sources, Tools
 from assistant.install.conflicts import find_conflicts
@@ -25,9 +25,8 @@ from assistant.install.in_place import plan_for_resolving
 from assistant.install.installation import Difference
 from assistant.install.site import Site, interpreter, write_marker
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Event
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Event
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assistant.host.base import Answer, Host
+from assistant.host.base import Answer, Host, LiveHost
 from assistant.host.download import Fetch, download
 from assistant.host.files import shared_environments_folder, user_data
-from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install.environments import build_beside
 from assistant.install.site import Site
@@ -127,4 +126,4 @@ def test_a_disk_that_fails_is_no_fault_of_the_assistant(tmp_path):
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").touch()
     with pytest.raises(WorkFailed, match="cannot be written"):
-        download([Fetch("file:///wheel", str(tmp_path / "file" / "wheel"))], lambda _file, _have: None, CancelToken())
+        list(download([Fetch("file:///wheel", str(tmp_path / "file" / "wheel"))], CancelToken()))

@@ -10,16 +10,14 @@ from pathlib import Path
 
 from loopback import LoopbackIndex
 
+from assistant.host.base import LiveHost
 from assistant.host.download import Patience
-from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install import Prepared, Site, Sources, Tools
-from assistant.install.resolution import Resolution, resolve
-from assistant.install.uv import Uv
-from assistant.model.event import Event
+from assistant.install.uv import Resolution, Uv, resolve
 from assistant.model.plan import Backend, Plan
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Event
 
 Verify = Callable[[Environment, Lock | None], None]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

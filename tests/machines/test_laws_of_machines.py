@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from recorded import Recorded, recorded
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import bundles
+from assistant.catalog.catalog import bundles
 from assistant.detect import detect
 from assistant.export import Config
 from assistant.host.base import ReplayHost

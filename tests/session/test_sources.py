@@ -11,8 +11,7 @@ import pytest
 from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
-from assistant.host.base import ReplayHost
-from assistant.host.live import LiveHost
+from assistant.host.base import LiveHost, ReplayHost
 from assistant.host.process import CancelToken
 from assistant.i18n import in_language
 from assistant.install import Prepared, Sources, Tools

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from assistant.i18n import Message, Text, _, as_typed, render, say, sentences
 from assistant.machines import label, shipped
-from assistant.markup import Markup, joined, tag
-from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
+from assistant.model.report import Step
 from assistant.model.shell import quote
+from assistant.model.visible import Markup, joined, tag
 from assistant.plan import card_name
 from assistant.session.state import State
 from assistant.views import machine_rows, plan_rows, plan_title, rejected_name

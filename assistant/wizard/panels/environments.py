@@ -8,9 +8,9 @@ import ipywidgets as widgets
 
 from assistant.host.files import shorten_path
 from assistant.i18n import as_typed, render, say, sentences
-from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
+from assistant.model.visible import Markup, joined, tag
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
 from assistant.session.environments import is_mendable, kernel_and_plan
 from assistant.session.session import Session

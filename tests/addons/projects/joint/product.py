@@ -13,14 +13,14 @@ from addons.projects.joint.world import Indexes
 from catalogs import catalog_as_of
 
 from assistant.catalog import Catalog
-from assistant.host.live import LiveHost
+from assistant.host.base import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render
 from assistant.install import RemotePlan, Sources, Tools
 from assistant.model.errors import BadInput, NothingFits
-from assistant.model.event import Event, Progress, Step
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.report import Event, Progress, Step
 from assistant.plan import PlanInputs
 from assistant.session.planning import plan_request
 

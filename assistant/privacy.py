@@ -1,11 +1,19 @@
-"""What must not leave this machine: each kind of text with its pattern, a made-up sample and the reason."""
+"""Removes what must not leave this machine from texts, records and messages, by one table of rules.
+
+Whatever is written to be sent, pasted or kept passes `redact`. What only the machine knows (names, values of secret
+variables) is passed in as `PrivateNames`, which `host/base.py` collects.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
+
+from assistant.i18n import Message
 
 SECRET = "SECRET"  # noqa: S105 - what stands where something was taken out
 
@@ -368,3 +376,157 @@ RULES: tuple[Rule, ...] = (
         usable=False,
     ),
 )
+
+
+class Policy(Enum):
+    """FREE text is read by people. USABLE text (addresses, requirements) must go on working: it loses secrets alone."""
+
+    FREE = "free"
+    USABLE = "usable"
+
+
+# Fields whose values tools read: within FREE records and messages they are USABLE.
+USABLE_FIELDS = frozenset(
+    {
+        "packages", "hashes", "lock", "requirements", "requirement", "pins",
+        "index_url", "url", "torch", "variant", "wheel", "version",
+        "versions", "package", "driver", "nvidia_driver", "os_version", "cuda_driver_api",
+        "rocm_version", "sha256", "pci_id", "installed", "wanted",
+    }
+)  # fmt: skip
+# Names that a system gives by default say nothing about a person, and are also words of drivers' output.
+_DEFAULT_NAMES = re.compile(
+    r"root|user|admin|administrator|guest|default|ubuntu|debian|fedora|arch|linux|windows|nvidia|jetson|amd|intel|"
+    r"docker|container|python|conda|jovyan|runner|vagrant|vscode|codespace|localhost|none|test|gpu|cuda|rocm|host|torch",
+    re.IGNORECASE,
+)
+# Of a secret's values only these are searched for: a plain word or a version number may stand anywhere by chance.
+_DISTINCT = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASS(?:W|$|PHRASE)|API_?KEY|ACCESS_?KEY|CREDENTIAL|_KEY$|_PAT$|_AUTH$", re.IGNORECASE
+)
+_USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_HOME = re.compile(
+    r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
+)
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?!.*-----END)")
+_SHORT = 3  # letters; shorter names occur in too many words
+
+
+@dataclass(frozen=True)
+class PrivateNames:
+    """What only the machine knows: its users' names, its own names, and the values of its secret variables."""
+
+    users: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+NOBODY = PrivateNames()
+V = TypeVar("V")
+
+
+def redact(
+    value: V, policy: Policy = Policy.FREE, known: PrivateNames = NOBODY, usable: frozenset[str] = USABLE_FIELDS
+) -> V:
+    """Return a copy of a text, or of all texts in values, records and messages, without private data.
+
+    Idempotent. In messages only the parameters are redacted; the fields `usable` only lose secrets, so that addresses
+    and requirements go on working. `known` are this machine's private names.
+    """
+    redacted: V = _redact_value(value, policy, known, usable)
+    return redacted
+
+
+def _redact_value(value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
+    """Return a copy with all texts in it redacted, keys of dicts included; a value of an unknown type as it is."""
+    fields = partial(_redact_field, policy=policy, known=known, usable=usable)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return _redact_text(value, policy, known)
+    if isinstance(value, Message):
+        return replace(value, params={name: fields(name, item) for name, item in value.params.items()})
+    if isinstance(value, dict):
+        return {_redact_value(key, policy, known, usable): fields(key, item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(fields, value._fields, value))
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(_redact_value(item, policy, known, usable) for item in value)
+    names: tuple[str, ...] = getattr(value, "__struct_fields__", ())  # msgspec's records, of which start.py has none
+    return type(value)(**{name: fields(name, getattr(value, name)) for name in names}) if names else value
+
+
+def _redact_field(name: object, value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401
+    return _redact_value(value, Policy.USABLE if name in usable else policy, known, usable)
+
+
+def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:
+    """Return a text without known secrets and names and what the rules find; a USABLE one loses secrets alone."""
+    for secret in _secrets(known):
+        text = text.replace(secret, SECRET)
+    if policy is Policy.FREE and (known.users or known.hosts):
+        words, names = _names(known)
+        text = words.sub(lambda found: names[found[0]], text)
+    lower = text.lower()
+    for rule in RULES:
+        if rule.usable or policy is Policy.FREE:
+            text = rule.apply(text, lower)
+    return text
+
+
+@cache
+def _secrets(known: PrivateNames) -> tuple[str, ...]:
+    return tuple(sorted(filter(_DISTINCT.fullmatch, known.secrets), key=len, reverse=True))
+
+
+@cache
+def _names(known: PrivateNames) -> tuple[re.Pattern[str], dict[str, str]]:
+    """Return a pattern of the names as whole words, but for short and default ones, and each spelling's replacement."""
+    hosts = [
+        spelling for name in known.hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
+    ]
+    names = dict.fromkeys(known.users, "user") | dict.fromkeys(hosts, "host")
+    searched = sorted((name for name in names if len(name) >= _SHORT and not _DEFAULT_NAMES.fullmatch(name)), key=len)
+    either = "|".join(map(re.escape, reversed(searched))) or "(?!)"
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])"), names
+
+
+class Lines:
+    """Redacts a text that comes line by line, where a private key begins in one line and goes on in the next."""
+
+    LONGEST = 400  # lines of a key at most; after them a log whose key never ends is shown again
+
+    def __init__(self, policy: Policy = Policy.FREE, known: PrivateNames = NOBODY) -> None:
+        self._policy, self._known = policy, known
+        self._left = 0
+
+    def __call__(self, line: str) -> str:
+        """Return the next line redacted; "SECRET" for one inside a private key."""
+        if self._left:
+            self._left = 0 if "-----END" in line else self._left - 1
+            return SECRET
+        self._left = self.LONGEST if _KEY_BEGINS.search(line) else 0
+        return redact(line, self._policy, self._known)
+
+
+def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of variables that are named like secrets, and the passwords in addresses of any variable.
+
+    Values that are paths are left out; of an address without a password it is the user, mostly a token.
+    """
+    named = [value for name, value in variables.items() if _SECRET_NAME.search(name) and not value.startswith("/")]
+    found: Iterable[tuple[str, str]] = (
+        pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value)
+    )
+    within = [password or user for user, password in found]
+    return tuple(dict.fromkeys(filter(None, (*named, *within))))
+
+
+def without_credentials(address: str) -> str:
+    """Return an address without user name and password."""
+    return _CREDENTIALS.sub("", address)
+
+
+def shorten_home(path: str) -> str:
+    """Return a text with `~` in place of each home folder, whoever's it is."""
+    return _HOME.sub("~", path)
