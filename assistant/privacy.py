@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from assistant.i18n import Message
@@ -441,7 +441,10 @@ def redact(
 
 def _redact_value(value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401 - as it was given
     """Return a copy with all texts in it redacted, keys of dicts included; a value of an unknown type as it is."""
-    fields = partial(_redact_field, policy=policy, known=known, usable=usable)
+
+    def fields(name: object, item: Any) -> Any:  # noqa: ANN401
+        return _redact_value(item, Policy.USABLE if name in usable else policy, known, usable)
+
     if isinstance(value, str) and not isinstance(value, Enum):
         return _redact_text(value, policy, known)
     if isinstance(value, Message):
@@ -454,10 +457,6 @@ def _redact_value(value: Any, policy: Policy, known: PrivateNames, usable: froze
         return type(value)(_redact_value(item, policy, known, usable) for item in value)
     names: tuple[str, ...] = getattr(value, "__struct_fields__", ())  # msgspec's records, of which start.py has none
     return type(value)(**{name: fields(name, getattr(value, name)) for name in names}) if names else value
-
-
-def _redact_field(name: object, value: Any, policy: Policy, known: PrivateNames, usable: frozenset[str]) -> Any:  # noqa: ANN401
-    return _redact_value(value, Policy.USABLE if name in usable else policy, known, usable)
 
 
 def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:

@@ -334,15 +334,15 @@ class Child(subprocess.Popen[str]):
             self.wait()
             self._lines.put(None)
 
+        def write_input() -> None:
+            """Write the text and close the input; ignore that the child does not read all of it."""
+            if self.stdin:
+                with contextlib.suppress(OSError), self.stdin as pipe:  # BrokenPipeError, and on Windows EINVAL
+                    pipe.write(text)
+
         self._reader = threading.Thread(target=read_to_the_end, daemon=True)
         self._reader.start()
-        threading.Thread(target=self._write_input, args=(text,), daemon=True).start()
-
-    def _write_input(self, text: str) -> None:
-        """Write a text to the input, if there is one, and close it; ignore that the child does not read all of it."""
-        if self.stdin:
-            with contextlib.suppress(OSError), self.stdin as pipe:  # BrokenPipeError, and on Windows EINVAL
-                pipe.write(text)
+        threading.Thread(target=write_input, daemon=True).start()
 
     def _next_line(self, seconds: float) -> str | None:
         """Return the next line of the output; "" if none comes within `seconds`, None once, after the child's end."""

@@ -183,6 +183,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         warnings += _why_no_gpu(context, rejected)
     warnings += onnxruntime_notes(candidate, context, lines)
     settings = _settings(candidate, context)
+    explained = (_(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}") for row in settings)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
     named = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
@@ -196,7 +197,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         requirements=lines,
         env={row.name: row.value for row in settings} | candidate.env,
         download_mb=download_mb(candidate, context),
-        reasons=(*candidate.reasons, *filter(None, (newer,)), *map(_explain_setting, settings)),
+        reasons=(*candidate.reasons, *filter(None, (newer,)), *explained),
         warnings=tuple(warnings),
         asked=tuple(name for name in dict.fromkeys(map(name_of, lines)) if name in named),
         constraints=request.constraints,
@@ -217,11 +218,6 @@ def _settings(candidate: Candidate, context: Context) -> list[Row]:
         if number(candidate.version) >= number(row.torch)
         if not row.targets or all(target.startswith(tuple(row.targets)) for target in targets)
     ]
-
-
-def _explain_setting(row: Row) -> Message:
-    """Return the sentence that says what a variable of the table does."""
-    return _(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}")
 
 
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:

@@ -500,7 +500,12 @@ def fill_in_plans(
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
-        if origin is None or origin.plan is None or remedy.plan or remedy.env or _is_whole(remedy)
+        # Without its plan a remedy stays if its commands do more than take a package away.
+        if origin is None
+        or origin.plan is None
+        or remedy.plan
+        or remedy.env
+        or any("uninstall" not in command for command in remedy.commands)
     )
     return possible or tuple(remedy for remedy, _origin in filled)
 
@@ -509,11 +514,6 @@ def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) ->
     """Return whether a remedy puts another release of PyTorch in place without naming what else is to change."""
     is_bare = origin is not None and origin.plan is not None and not origin.plan.pins
     return bool(is_bare and remedy.plan and _torch(machine) and remedy.plan.torch != _torch(machine))
-
-
-def _is_whole(remedy: Remedy) -> bool:
-    """Return whether a remedy's commands do something without its plan: they do not only take a package away."""
-    return any("uninstall" not in command for command in remedy.commands)
 
 
 def with_any_nvidia_gpu(machine: Machine, cuda: str) -> Machine:

@@ -36,8 +36,7 @@ from assistant.session.diagnosis import (
     offer_torch_for_kernel,
     places_in_log,
 )
-from assistant.session.doctor import findings_still_true
-from assistant.session.environments import inspect, is_changeable, site_findings
+from assistant.session.environments import findings_still_true, inspect, is_changeable, site_findings
 from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, required, unique
 from assistant.session.store import read_whole_log
 

@@ -34,7 +34,7 @@ from assistant.session.actions import (
     next_automatic_task,
     reduce,
 )
-from assistant.session.doctor import findings_still_true
+from assistant.session.environments import findings_still_true
 from assistant.session.planning import plan_setup
 from assistant.session.remediation import apply_chosen_fix, diagnose_setup
 from assistant.session.state import Extra, Installed, Page, Result, State, Task, Verified

@@ -26,8 +26,13 @@ from assistant.model.plan import Backend, Plan, check_requirement, name_of
 from assistant.model.record import replace
 from assistant.model.report import Environment, FindingRaised, LogLine, Part, Progress, Report, Step, check_title
 from assistant.plan import PlanInputs
-from assistant.session.doctor import environment_findings, machine_findings, package_findings
-from assistant.session.environments import no_answer_finding, site_findings
+from assistant.session.environments import (
+    environment_findings,
+    machine_findings,
+    no_answer_finding,
+    package_findings,
+    site_findings,
+)
 from assistant.session.planning import gpu_name, prepare_nearest
 from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
 

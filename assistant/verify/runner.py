@@ -391,16 +391,13 @@ def check_finding(check: Check, device: str) -> Finding | None:
         evidence=(check.detail,) if check.detail else (),
     )
     package = checked_package(check.key)
-    return replace(finding, **_package_finding(package, check, device)) if package else finding
-
-
-def _package_finding(package: str, check: Check, device: str) -> dict[str, object]:
-    """Return as a dict the `text` and `remedies` of the finding about a distribution that does not work."""
+    if not package:
+        return finding
     reason = first_line(check.detail)
     next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
     lacking = missing_system_parts(check, device)
     text = _("{package} does not work in this environment: {reason}", package=package, reason=reason)
-    return {"text": text, "remedies": tuple(Remedy(text=text) for text in (*lacking, next_step))}
+    return replace(finding, text=text, remedies=tuple(Remedy(text=text) for text in (*lacking, next_step)))
 
 
 _SYSTEMS = {"win32": "windows", "darwin": "macos"}

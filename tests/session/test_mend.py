@@ -25,8 +25,19 @@ from assistant.model.report import Environment, Step
 from assistant.session.actions import Mend, Pick, blockers
 from assistant.session.remediation import all_fixes, requested_change, runnable_commands
 from assistant.session.session import Runner, Session, ThreadRunner
-from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
-from assistant.session.survey import EnvironmentSummary, Survey
+from assistant.session.state import (
+    Detected,
+    Diagnosed,
+    Environments,
+    EnvironmentSummary,
+    Installed,
+    Outcome,
+    Phase,
+    Source,
+    State,
+    Survey,
+    Task,
+)
 
 pytestmark = pytest.mark.process
 

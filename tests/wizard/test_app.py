@@ -34,6 +34,7 @@ from assistant.session.state import (
     Detected,
     Diagnosed,
     Environments,
+    EnvironmentSummary,
     Exported,
     Installed,
     Page,
@@ -41,11 +42,11 @@ from assistant.session.state import (
     Planned,
     State,
     StepStatus,
+    Survey,
     Task,
     Verified,
 )
 from assistant.session.store import Store
-from assistant.session.survey import EnvironmentSummary, Survey
 from assistant.wizard import app, open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES

@@ -19,7 +19,7 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.wizard import html
 from assistant.wizard.head import Footer
-from assistant.wizard.shared_widgets import Drawing, Fold, make
+from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
 
 
 class PagePart:
@@ -42,14 +42,28 @@ class PagePart:
         finally:
             self._quiet = False
 
-    def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
-        """Dispatch the `action` that a control's new value makes, whenever the user changes it."""
+    def post(self, actions: Action | Iterable[Action]) -> None:
+        """Dispatch an action, or several in order."""
+        for action in (actions,) if isinstance(actions, Action) else actions:
+            self.session.dispatch(action)
+
+    def on_value(self, widget: widgets.Widget, actions: Callable[[Any], Action | Iterable[Action]]) -> None:
+        """Dispatch the `actions` that a control's new value makes, whenever the user changes it."""
 
         def changed(change: dict[str, Any]) -> None:
             if not self._quiet:
-                self.session.dispatch(action(change["new"]))
+                self.post(actions(change["new"]))
 
         widget.observe(changed, "value")
+
+    def on_press(self, chips: Chips, actions: Callable[[str], Action | Iterable[Action]]) -> None:
+        """Dispatch the `actions` that are made of a chip's key when it is pressed."""
+
+        def pressed(_widget: object, content: object, _buffers: object) -> None:
+            if isinstance(content, dict) and "press" in content:
+                self.post(actions(str(content["press"])))
+
+        chips.on_msg(pressed)
 
 
 class PageView(PagePart):

@@ -92,7 +92,7 @@ class WrongPage(PageView):
         self.head, self.answer, self.more, self.lines = (make(Drawing) for _number in range(4))
         self.lent = False  # whether the box has gone to a page of another language
         self.others = make(Chips, pressed=True, description=say("Other fixes that one press applies"))
-        self.others.on_msg(self._on_other)
+        self.on_press(self.others, lambda name: apply_actions(name, self.session.state))
         self.ways = make(widgets.VBox)
         self.fold = make(Fold)
         self.addons = AddonParts(session, Page.WRONG)
@@ -141,11 +141,6 @@ class WrongPage(PageView):
         self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
         # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
         self.ways.children = (*((self.others,) if options else ()), *((self.more,) if rest else ()))
-
-    def _on_other(self, _widget: object, content: object, _buffers: object) -> None:
-        name = str(content.get("press")) if isinstance(content, dict) else ""
-        for action in apply_actions(name, self.session.state):
-            self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
         """Return the footer of `make_footer`."""

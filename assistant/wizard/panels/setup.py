@@ -258,14 +258,17 @@ class Done(PageView):
         self.checks = make(Details, title=say("The checks, one by one, with times"))
         self.where = make(Details, title=say("Where it is"))
         self.next = make(Chips, pressed=True, description=say("What next?"))
-        self.next.on_msg(self._on_next)
+        self.on_press(self.next, lambda key: [Show(page=Page.EXPORT)] if key == SAVE else [])
         self.packages = make(
             widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
-        self.packages.observe(lambda change: self._add(change["new"]), "value")
+        adds = Begin(task=Task.ADD)
+        self.on_value(
+            self.packages, lambda text: [Add(requirements=split_requirements(text)), adds] if text.strip() else []
+        )
         self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
         self.measure.add_class("ptsa-measure")
-        self.measure.on_click(lambda _button: self._measure())
+        self.measure.on_click(lambda _button: self.post([Choose(level="full"), Begin(task=Task.VERIFY)]))
         self.parts = (
             self.next,
             make(Fold, title=say("Add packages")),
@@ -274,20 +277,6 @@ class Done(PageView):
             self.where,
             self.measure,
         )
-
-    def _add(self, text: str) -> None:
-        """Begin to work out what adding packages would change, unless the text is empty."""
-        if text.strip():
-            self.session.dispatch(Add(requirements=split_requirements(text)))
-            self.session.begin(Task.ADD)
-
-    def _measure(self) -> None:
-        self.session.dispatch(Choose(level="full"))
-        self.session.begin(Task.VERIFY)
-
-    def _on_next(self, _widget: object, content: object, _buffers: object) -> None:
-        if isinstance(content, dict) and content.get("press") == SAVE:
-            self.session.dispatch(Show(page=Page.EXPORT))
 
     def follow(self, state: State) -> None:
         """Show the report, the environment's place, the cards, and what is being added."""
@@ -544,7 +533,7 @@ class Changes(PagePart):
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
         self.facts = make(Chips, pressed=True)
-        self.facts.on_msg(self._unset_fact)
+        self.on_press(self.facts, self._unset_fact)
         self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
@@ -609,12 +598,11 @@ class Changes(PagePart):
             return
         self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
-    def _unset_fact(self, _widget: object, content: object, _buffers: object) -> None:
-        """Undo the setting by hand of a fact that was pressed; detection's own value then counts again."""
+    def _unset_fact(self, fact: str) -> list[Choose]:
+        """Return what undoes the setting of a fact by hand; detection's own value then counts again."""
         overrides = self.session.state.choices.overrides
-        if isinstance(content, dict) and (fact := content.get("press")) in overrides:
-            left = {name: value for name, value in overrides.items() if name != fact}
-            self.session.dispatch(Choose(overrides=left))
+        left = {name: value for name, value in overrides.items() if name != fact}
+        return [Choose(overrides=left)] if left != overrides else []
 
     def _show_example(self) -> None:
         facts = {fact.name: fact for fact in self._settable}
