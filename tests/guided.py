@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import Sources
 
 TASK_MS = 60_000

@@ -6,9 +6,10 @@ from assistant.catalog import Catalog, TorchWheel, load_catalog, number
 from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.export import MARKER
-from assistant.host.base import LiveHost, ReplayHost
+from assistant.host.base import ReplayHost
 from assistant.host.download import Fetch, Patience, download, file_name, local_path
 from assistant.host.extras import find_uv
+from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder, Package, RemotePlan, Resolution, Site, Sources, Tools
 from assistant.machines import load as recorded_machine
 from assistant.machines import shipped as recorded_machines

@@ -26,7 +26,7 @@ from assistant.cli.plan import best_plan
 from assistant.cli.terminal import ask, echo, echo_json, find_host, json_option, read_text, replay_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, read_config
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed, ngettext, render, say, sentences
 from assistant.install import EnvironmentFolder, Sources
 from assistant.model.errors import BadInput

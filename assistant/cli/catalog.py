@@ -7,7 +7,7 @@ import click
 from assistant.catalog import load_catalog
 from assistant.catalog.tables import write_tables
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _, render, say, sentences
 from assistant.install import Sources
 from assistant.model.errors import Cancelled, WorkFailed

@@ -25,8 +25,8 @@ from assistant.cli.terminal import (
 )
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
-from assistant.host.base import private_names_here
 from assistant.host.files import full_path
+from assistant.host.live import private_names_here
 from assistant.i18n import _, as_typed, ngettext, render, say
 from assistant.install import EnvironmentFolder, Site
 from assistant.model.errors import BadInput

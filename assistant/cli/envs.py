@@ -13,7 +13,7 @@ from assistant.cli.draw import console, draw_findings, draw_line, draw_rows
 from assistant.cli.journey import Work
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.install import EnvironmentFolder, Sources, Tools

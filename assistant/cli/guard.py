@@ -6,7 +6,7 @@ import click
 
 from assistant.cli.draw import draw_findings, draw_line
 from assistant.cli.terminal import ask, echo_json, json_option, yes_option
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install import EnvironmentFolder, Site
 from assistant.model.errors import Cancelled

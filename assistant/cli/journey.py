@@ -17,9 +17,10 @@ from rich.table import Column
 
 from assistant.cli import draw
 from assistant.cli.terminal import ask
-from assistant.host.base import Host, LiveHost
+from assistant.host.base import Host
 from assistant.host.extras import find_uv
 from assistant.host.files import full_path
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, on_interrupt
 from assistant.i18n import Message, _, render, say, sentences
 from assistant.install import EnvironmentFolder, Site, Sources, Tools

@@ -11,7 +11,7 @@ import click
 
 from assistant.catalog.catalog import find_bundle
 from assistant.cli.terminal import Option, read_file
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _, say
 from assistant.install import Sources
 from assistant.model.errors import BadInput

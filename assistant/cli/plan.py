@@ -29,7 +29,7 @@ from assistant.cli.terminal import (
     read_text,
     replay_option,
 )
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, render, say
 from assistant.install import Sources, Tools

@@ -21,7 +21,7 @@ from assistant.cli.options import (
     with_projects,
 )
 from assistant.cli.terminal import echo_json, json_option, yes_option
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install import Sources
 from assistant.model.errors import BadInput

@@ -8,7 +8,8 @@ from contextlib import suppress
 
 import msgspec
 
-from assistant.host.base import RecordingHost, private_names_of
+from assistant.host.base import RecordingHost
+from assistant.host.live import private_names_of
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Exchange, Recording

@@ -49,13 +49,20 @@ def text_lines(file: io.BufferedReader) -> Iterator[str]:
 def _pieces(file: io.BufferedReader | io.BytesIO) -> Iterator[str]:
     """Yield a file's text, decoded and normalized, in pieces of whole lines; raise `BadInput` as `text_lines` does."""
     head = file.read1(PIECE)
-    encoding = _detect_utf16(head)
+    encoding, sample = _wide_encoding(head), head[:SAMPLE]
+    odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
+    if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
+        raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
     pieces: Iterable[bytes] = chain([head], iter(lambda: file.read1(PIECE), b""))
     if encoding:
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         pieces = (decoder.decode(piece).encode() for piece in pieces)
     for lines in _whole_lines(pieces):
-        yield normalize_text(_decode_lines(lines))
+        try:
+            text = lines.decode()
+        except UnicodeDecodeError:  # perhaps of a few lines alone
+            text = "\n".join(map(_line, lines.split(b"\n")))
+        yield normalize_text(text)
 
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -74,15 +81,6 @@ def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
             text = _("A line is longer than {limit} MB.", limit=LONGEST_LINE // 10**6)
             raise BadInput(text, hint=_("Pass only the part that matters."))
     yield b"".join(begun)
-
-
-def _detect_utf16(data: bytes) -> str | None:
-    """Return the kind of UTF-16 that a text begins with, None for any other; raise `BadInput` for a binary file."""
-    encoding, sample = _wide_encoding(data), data[:SAMPLE]
-    odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
-    if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
-        raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
-    return encoding
 
 
 def normalize_text(text: str) -> str:
@@ -105,14 +103,6 @@ def _is_utf16_half(upper: bytes, lower: bytes) -> bool:
     half, zeros = len(lower) or 1, upper.count(0)
     written = zeros > 0.6 * half or (zeros > 0.1 * half and not upper.translate(None, _IN_USE))
     return written and lower.count(0) < 0.1 * half
-
-
-def _decode_lines(piece: bytes) -> str:
-    """Return lines decoded as UTF-8, or each line by itself as `_line` does if they are not all UTF-8."""
-    try:
-        return piece.decode()
-    except UnicodeDecodeError:
-        return "\n".join(map(_line, piece.split(b"\n")))
 
 
 def _line(line: bytes) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -180,7 +180,10 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
     lines, lacking = plan_requirements(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *lacking]
     if candidate.backend is Backend.CPU:
-        warnings += _why_no_gpu(context, rejected)
+        warnings += [sentences((each.why, each.would_help), each.key) for each in rejected]
+        if not context.cards and context.driver.text and not context.driver.obstacle:
+            key = "container-without-gpu" if context.machine.container else "nvidia-driver-without-gpu"
+            warnings.append(sentence(key))
     warnings += onnxruntime_notes(candidate, context, lines)
     settings = _settings(candidate, context)
     explained = (_(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}") for row in settings)
@@ -218,14 +221,6 @@ def _settings(candidate: Candidate, context: Context) -> list[Row]:
         if number(candidate.version) >= number(row.torch)
         if not row.targets or all(target.startswith(tuple(row.targets)) for target in targets)
     ]
-
-
-def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
-    """Yield a warning for each rejection, and one if there is a working NVIDIA driver but no GPU."""
-    for rejection in rejected:
-        yield sentences((rejection.why, rejection.would_help), rejection.key)
-    if not context.cards and context.driver.text and not context.driver.obstacle:
-        yield sentence("container-without-gpu" if context.machine.container else "nvidia-driver-without-gpu")
 
 
 def _is_allowed(python: str, pythons: str) -> bool:

@@ -236,13 +236,17 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
     release = next((row for row in catalog.amd_releases if _can_install(row, context)), None)
     if release is None or (context.pins.local and variant == AMD_NIGHTLY):
         return None
-    key = "amd-nightly-index-has-code" if variant == AMD_NIGHTLY else "amd-index-has-code"
+    key, warnings = "amd-index-has-code", []
+    if variant == AMD_NIGHTLY:
+        key, warnings = "amd-nightly-index-has-code", [sentence("nightly-untested")]
+    if target.os == "windows" and release.adrenalin:
+        warnings.append(sentence("adrenalin-advised", driver=release.adrenalin))
     return Candidate(
         Backend.ROCM,
         variant,
         release.torch,
         (sentence(key, rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served)),),
-        (*_amd_warnings(variant, release, context),),
+        tuple(warnings),
         targets=tuple(sorted({card.gfx or "" for card in served})),
         cards=tuple(served),
         index_url=catalog.index_url(variant, f"{release.torch}+rocm{release.rocm}") or "",
@@ -257,14 +261,6 @@ def _can_install(row: AmdRelease, context: Context) -> bool:
     torch = context.catalog.release(row.torch)
     enough = not target.glibc or target.glibc >= number(row.glibc)
     return enough and torch is not None and pins._replace(local=None).allow_release(torch)
-
-
-def _amd_warnings(variant: str, release: AmdRelease, context: Context) -> Iterable[Message]:
-    """Yield the warnings of a nightly build, and of the Windows driver that AMD advises."""
-    if variant == AMD_NIGHTLY:
-        yield sentence("nightly-untested")
-    if context.target.os == "windows" and release.adrenalin:
-        yield sentence("adrenalin-advised", driver=release.adrenalin)
 
 
 def with_device_code(line: str, targets: tuple[str, ...]) -> str:

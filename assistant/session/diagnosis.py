@@ -32,7 +32,7 @@ from assistant.diagnose import (
     supposed_cuda,
     with_interpreter,
 )
-from assistant.host.base import private_names_here
+from assistant.host.live import private_names_here
 from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy

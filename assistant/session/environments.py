@@ -395,21 +395,16 @@ def carry_out_repair(state: State, tools: Tools) -> Surveyed:
     repair, machine = required(state.environments.repair), local_machine(state, tools.host)
 
     with repair.difference.apply(tools) as built:
-        _refuse_unmended(repair, built.now, built.lock, machine, tools)
+        site, expected = Site.ask(Path(built.now.python), tools.host), built.now.packages
+        names = sorted({*site.versions, *expected})
+        if differs := [name for name in names if site.versions.get(name) != expected.get(name)]:
+            raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(differs)))
+        left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
+        if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
+            raise _rejection(stays[0].text)
+        for check in _import_moved(repair.difference, site, built.lock, tools).wrong:
+            raise _rejection(first_line(check.detail))
     return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
-
-
-def _refuse_unmended(repair: Repair, made: Environment, lock: Lock | None, machine: Machine, tools: Tools) -> None:
-    """Raise `WorkFailed` with the first reason for which the changed environment does not count as repaired."""
-    site, expected = Site.ask(Path(made.python), tools.host), made.packages
-    names = sorted({*site.versions, *expected})
-    if differs := [name for name in names if site.versions.get(name) != expected.get(name)]:
-        raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(differs)))
-    left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
-    if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
-        raise _rejection(stays[0].text)
-    for check in _import_moved(repair.difference, site, lock, tools).wrong:
-        raise _rejection(first_line(check.detail))
 
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # PEP 508: a requirement begins with it

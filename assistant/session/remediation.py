@@ -13,9 +13,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from assistant.diagnose import UV_OPTIONS, load_rules, read_log
-from assistant.host.base import LiveHost
 from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
+from assistant.host.live import LiveHost
 from assistant.host.process import running
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved

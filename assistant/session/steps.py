@@ -13,8 +13,9 @@ from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.export import Setup, export
-from assistant.host.base import Host, ReplayHost, private_names_here
+from assistant.host.base import Host, ReplayHost
 from assistant.host.files import is_own_environment
+from assistant.host.live import private_names_here
 from assistant.host.lock import Lock
 from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import EnvironmentFolder, Prepared, Resolution, Site, Tools, Unsolved, prepare

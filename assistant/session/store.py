@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
-from assistant.host.base import private_names_here
 from assistant.host.files import (
     append_private,
     delete_stale_drafts,
@@ -22,6 +21,7 @@ from assistant.host.files import (
     user_state,
     write_atomically,
 )
+from assistant.host.live import private_names_here
 from assistant.host.process import is_running
 from assistant.i18n import Message, Text, _, render
 from assistant.install import EnvironmentFolder

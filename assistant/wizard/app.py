@@ -10,7 +10,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.host.base import Host, LiveHost
+from assistant.host.base import Host
+from assistant.host.live import LiveHost
 from assistant.i18n import LANGUAGES, language, render, say, sentences, use_language
 from assistant.model.errors import AssistantError
 from assistant.session.actions import Show, Simulate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.host.base import private_names_here
+from assistant.host.live import private_names_here
 from assistant.i18n import say
 from assistant.model.finding import Severity
 from assistant.model.report import Step

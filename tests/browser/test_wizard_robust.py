@@ -16,7 +16,7 @@ pytestmark = pytest.mark.full
 HELD = """
 import time
 from pathlib import Path
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.wizard.app import show_wizard
 
 class Held(LiveHost):

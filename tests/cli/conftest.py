@@ -10,7 +10,7 @@ from loopback import LoopbackIndex
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Request
 from assistant.plan import make_plans
 

@@ -13,7 +13,7 @@ from refused import refused
 
 from assistant.cli import commands as cli
 from assistant.cli.journey import Bar, with_own_python
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import REQUESTS_TO_END
 from assistant.model.plan import Request
 from assistant.model.report import Progress, Step

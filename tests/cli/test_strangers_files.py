@@ -19,7 +19,7 @@ from tables import sampled
 from assistant.detect import detect
 from assistant.export.config import config_text
 from assistant.export.setup import Setup
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 

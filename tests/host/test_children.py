@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import is_running, running
 

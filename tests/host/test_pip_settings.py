@@ -10,7 +10,7 @@ import pytest
 from uv import find_uv_bin
 
 from assistant import start
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.pip_settings import (
     PipSettings,
     ask_pip,

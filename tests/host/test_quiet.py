@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from assistant.export import Setup
 from assistant.export.config import config_text, read_config
 from assistant.export.write import texts
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import running, telemetry_off
 from assistant.model.errors import BadInput
 from assistant.model.record import replace

@@ -24,8 +24,8 @@ from pathlib import Path
 from install.workbench import Verify, imports_torch, install
 from loopback import LoopbackIndex
 
-from assistant.host.base import LiveHost
 from assistant.host.download import Patience
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install import contents

@@ -16,7 +16,7 @@ from install.test_mending import project
 from install.workbench import imports_torch, installed
 from tables import sampled
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import in_place
 from assistant.install.contents import find_incomplete, wheel_path
 from assistant.install.environments import Places

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from loopback import LoopbackIndex
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import RemotePlan, Sources, Tools
 from assistant.install.elsewhere import uv_platform

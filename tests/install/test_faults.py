@@ -17,7 +17,7 @@ import pytest
 from install.faults import Ground, Nursery, picture
 from tables import sampled
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import EnvironmentFolder, Resolution
 from assistant.install.environments import Places

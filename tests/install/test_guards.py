@@ -16,8 +16,8 @@ import pytest
 from install.faults import pristine
 from install.workbench import PYTHON, Bench
 
-from assistant.host.base import LiveHost
 from assistant.host.files import full_path
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import read_uv_settings
 from assistant.install import EnvironmentFolder, contents

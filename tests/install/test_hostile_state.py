@@ -19,7 +19,7 @@ from install.faults import Ground, Nursery, picture
 from tables import sampled
 
 from assistant.cli import commands as cli
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install.environments import Places, delete_previous, remove_folders, swap_with_previous
 from assistant.install.in_place import read_last_change
 from assistant.install.installation import Outcome, prepare, recover

@@ -15,8 +15,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 from loopback import make_wheel
 
-from assistant.host.base import LiveHost
 from assistant.host.files import link_or_copy
+from assistant.host.live import LiveHost
 from assistant.install.kernel import (
     LOGOS,
     choose_launcher_name,

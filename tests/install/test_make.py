@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from install.workbench import Bench
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import running
 from assistant.install.installation import find_reusable, list_commands
 from assistant.install.site import Site, interpreter, is_ours

@@ -17,7 +17,7 @@ from install.broken import named
 from install.faults import picture
 from loopback import LoopbackIndex
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import ChangeRequest, EnvironmentFolder, Sources, Tools
 from assistant.install.conflicts import find_conflicts

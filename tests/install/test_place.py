@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from assistant.host.base import Answer, Host, LiveHost
+from assistant.host.base import Answer, Host
 from assistant.host.download import Fetch, download
 from assistant.host.files import shared_environments_folder, user_data
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install.environments import build_beside
 from assistant.install.site import Site

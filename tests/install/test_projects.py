@@ -16,7 +16,7 @@ import pytest
 from install.workbench import Bench, install
 from loopback import LoopbackIndex
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install.conflicts import (
     find_conflicts,
     find_project,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from loopback import LoopbackIndex
 
-from assistant.host.base import LiveHost
 from assistant.host.download import Patience
+from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install import Prepared, Site, Sources, Tools

@@ -17,7 +17,7 @@ from loopback import LoopbackIndex, with_code
 from runners import InlineRunner
 from tables import each
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder, Site, Sources
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning

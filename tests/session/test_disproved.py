@@ -6,7 +6,8 @@ import pytest
 from tables import each
 
 from assistant.detect import detect
-from assistant.host.base import LiveHost, ReplayHost
+from assistant.host.base import ReplayHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
 from assistant.machines import load

@@ -15,7 +15,7 @@ from install.broken import KEYS, BrokenEnvironment
 from loopback import LoopbackIndex
 from runners import InlineRunner
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import ChangeRequest, Site, Sources
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor

@@ -20,7 +20,7 @@ from runners import InlineRunner, asked, watch
 from assistant.catalog import catalog
 from assistant.catalog.catalog import Bundle
 from assistant.catalog.tables import Trial
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import Sources
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.model.machine import Detection, Machine
 from assistant.session.state import Detected, State
 from assistant.session.steps import find_interpreters, is_kernel_ours

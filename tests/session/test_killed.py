@@ -27,7 +27,7 @@ pytestmark = [
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
 from assistant.model.report import Progress

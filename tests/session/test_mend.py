@@ -15,7 +15,7 @@ from install.broken import BrokenEnvironment
 from loopback import LoopbackIndex
 from runners import InlineRunner
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import ChangeRequest, Site, Sources
 from assistant.install.site import Distribution
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Severity

@@ -11,7 +11,8 @@ import pytest
 from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
-from assistant.host.base import LiveHost, ReplayHost
+from assistant.host.base import ReplayHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import in_language
 from assistant.install import Prepared, Sources, Tools

@@ -13,7 +13,7 @@ from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog
 from assistant.catalog.tables import Row
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.web import read_index_page, read_required_versions
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor

@@ -129,7 +129,7 @@ print(json.dumps({**told, "left": sorted(path.name for path in folder.iterdir())
 SETTINGS = """\
 import json, subprocess, sys
 from pathlib import Path
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.pip_settings import read_pip_settings
 found = LiveHost().run(sys.argv[1], "-m", "pip", "config", "list")
 print(json.dumps(read_pip_settings(found.text).find_links))

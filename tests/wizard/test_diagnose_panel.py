@@ -11,7 +11,8 @@ import pytest
 from runners import InlineRunner, watch
 
 from assistant.diagnose import read_log
-from assistant.host.base import LiveHost, ReplayHost
+from assistant.host.base import ReplayHost
+from assistant.host.live import LiveHost
 from assistant.i18n import Message, render, use_language
 from assistant.install import Sources
 from assistant.machines import load

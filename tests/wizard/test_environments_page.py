@@ -12,7 +12,7 @@ from ipywidgets.widgets.widget import _instances
 from loopback import LoopbackIndex
 from runners import InlineRunner, wizard_on
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import Difference, Site, Sources
 from assistant.install.in_place import Move
 from assistant.model.finding import Finding, Severity

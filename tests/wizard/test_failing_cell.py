@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from runners import InlineRunner
 
 import torch_setup_assistant
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder
 from assistant.model.finding import Diagnosis, Interpreter, Remedy
 from assistant.model.machine import Detection, Machine

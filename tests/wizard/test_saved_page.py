@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from runners import InlineRunner
 
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.i18n import verbatim
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu

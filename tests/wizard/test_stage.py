@@ -13,7 +13,8 @@ from loopback import LoopbackIndex
 from runners import InlineRunner, wizard_on
 from tables import each
 
-from assistant.host.base import LiveHost, ReplayHost
+from assistant.host.base import ReplayHost
+from assistant.host.live import LiveHost
 from assistant.i18n import render
 from assistant.install import Prepared, Resolution
 from assistant.machines import load

@@ -98,22 +98,6 @@ def _draw_consent(preview: Prepared) -> Markup:
     )
 
 
-def _draw_parts(state: State) -> Markup:
-    """Return a list of the parts of a running installation, with those before the present part ticked; else nothing."""
-    if state.running is not Task.INSTALL:
-        return html.NOTHING
-    progress, parts = state.progress, list(Part)
-    running = parts.index((progress and progress.part) or Part.DOWNLOAD)  # its packages were resolved before
-    items = []
-    for place, part in enumerate(parts):
-        status = "running" if place == running else "done" if place < running else "waiting"
-        said = progress.figures if progress and place == running else ""
-        icon = html.icon("ok" if status == "done" else status)
-        figures = tag("span", said, class_="ptsa-when")
-        items.append(tag("li", icon, tag("span", TITLES[part]), figures, class_=f"ptsa-phase-{status}"))
-    return tag("ul", *items, class_="ptsa-phases")
-
-
 def draw_restart_warning(state: State) -> Markup:
     """Return a warning to restart this kernel if it is the target and has imported torch; else nothing.
 
@@ -175,10 +159,24 @@ def press_effect(state: State) -> str:
 
 
 def draw_working(state: State) -> Markup:
-    """Return a title for the running task, the question that it waits for, and the parts of an installation."""
-    title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
+    """Return a title for the running task, the question that it waits for, and the parts of an installation.
+
+    Those before the present part are ticked.
+    """
     step = state.running.step if state.running else Step.INSTALL
-    return html.heading(title) + failure(state, step) + _draw_parts(state)
+    if state.running is not Task.INSTALL:
+        return html.heading(say("Checking that it computes correctly")) + failure(state, step)
+    progress, parts = state.progress, list(Part)
+    running = parts.index((progress and progress.part) or Part.DOWNLOAD)  # its packages were resolved before
+    items = []
+    for place, part in enumerate(parts):
+        status = "running" if place == running else "done" if place < running else "waiting"
+        said = progress.figures if progress and place == running else ""
+        icon = html.icon("ok" if status == "done" else status)
+        figures = tag("span", said, class_="ptsa-when")
+        items.append(tag("li", icon, tag("span", TITLES[part]), figures, class_=f"ptsa-phase-{status}"))
+    phases = tag("ul", *items, class_="ptsa-phases")
+    return html.heading(say("Installing")) + failure(state, step) + phases
 
 
 def draw_failed(state: State) -> Markup:

@@ -12,7 +12,7 @@ from catalogs import catalog_as_of
 from loopback import LoopbackIndex
 
 from assistant.catalog import Catalog
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
 from assistant.model.errors import Cancelled

@@ -13,7 +13,7 @@ from addons.projects.joint.world import Indexes
 from catalogs import catalog_as_of
 
 from assistant.catalog import Catalog
-from assistant.host.base import LiveHost
+from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import render
 from assistant.install import RemotePlan, Sources, Tools
