@@ -195,12 +195,21 @@ _WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
 def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
     """Fill a text's placeholders; return it unchanged if one cannot be filled or has a width of three digits or more.
 
-    Only texts that were read from files can have such placeholders.
+    Only texts that were read from files can have such placeholders. A plain text that is filled in loses its full stop
+    before another one, and a message's text before any punctuation mark; numbers are formatted as the text says.
     """
     if _WIDE.search(text):
         return text
+    filled: dict[str, str | int | float] = {}
+    for name, value in params.items():
+        sign = text.partition(f"{{{name}}}")[2][:1]
+        signs = ".。" if isinstance(value, str) else ".。,，;；:：)）"
+        if isinstance(value, int | float):
+            filled[name] = value
+        else:
+            filled[name] = render(value).rstrip(".。") if sign and sign in signs else render(value)
     try:
-        return text.format(**{name: _placeholder_text(text, name, value) for name, value in params.items()})
+        return text.format(**filled)
     except (LookupError, ValueError, TypeError, AttributeError):
         return text
 
@@ -210,18 +219,6 @@ def _with_option(text: str, option: str) -> str:
     if text.endswith("。"):
         return f"{text[:-1]}（{option}）。"
     return f"{text[:-1]} ({option})." if text.endswith(".") else f"{text} ({option})"
-
-
-def _placeholder_text(text: str, name: str, value: Value) -> str | int | float:
-    """Return what replaces the placeholder `name` in `text`: a number as it is, or the value's text.
-
-    A plain text loses its full stop before another one, and a message's text before any punctuation mark.
-    """
-    if isinstance(value, int | float):
-        return value
-    sign = text.partition(f"{{{name}}}")[2][:1]
-    signs = ".。" if isinstance(value, str) else ".。,，;；:：)）"
-    return render(value).rstrip(".。") if sign and sign in signs else render(value)
 
 
 def say(sentence: str, /, **params: object) -> str:

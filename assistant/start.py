@@ -18,10 +18,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from assistant.host.files import discard, try_to_lock
+from assistant.host.files import configure_streams, discard, try_to_lock
 from assistant.host.pip_settings import PipSettings, ask_pip, read_pip_settings, uv_arguments, uv_environment
-from assistant.host.process import child_environment, interrupt_on_signals, replace_process, stream
-from assistant.host.streams import configure_streams
+from assistant.host.process import child_environment, interrupt_on_signals, replace_process, running
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.shell import quote
@@ -52,7 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     user interrupted that, does this return, with the exit code.
     """
     configure_streams()
-    kind = _kind(arguments)
+    words = arguments[2:] if arguments[:1] == ["--lang"] else arguments  # nothing else may come before the command
+    kind = NEEDS.get(words[0], "core") if words else "lab"
     try:
         python = _find_finished(kind) or _prepare(kind)
         if arguments[:1] and arguments[0] in TESTS:
@@ -80,12 +80,6 @@ def _test_arguments(arguments: Sequence[str]) -> list[str]:
         return ["-m", "pytest", "tests/lint", *others]
     some = any(not word.startswith("-") for word in others)
     return ["-m", "pytest", *([] if some else ["--numprocesses=auto"]), *others]
-
-
-def _kind(arguments: Sequence[str]) -> str:
-    """Return the kind of environment that a command line needs; only `--lang CODE` may come before its command."""
-    words = arguments[2:] if arguments[:1] == ["--lang"] else arguments
-    return NEEDS.get(words[0], "core") if words else "lab"
 
 
 def _typed_command(words: Sequence[str]) -> str:
@@ -175,7 +169,8 @@ def _hold_lock(path: Path) -> Iterator[None]:
 
 def _make_environment(folder: Path, kind: str) -> None:
     """Make a virtual environment, install the project with what `kind` needs, and stamp it; remove it on failure."""
-    import venv  # noqa: PLC0415 - a second start has no use for it
+    import tomllib  # noqa: PLC0415 - a second start has no use for it
+    import venv  # noqa: PLC0415 - likewise
 
     _say(say("Making the assistant's own environment in {folder} (this once).", folder=HOME))
     shutil.rmtree(folder, ignore_errors=True)
@@ -185,7 +180,9 @@ def _make_environment(folder: Path, kind: str) -> None:
         extras = {"core": "projects,uv", "onnx": "onnx,projects,uv"}.get(kind, "lab" if kind in TESTS else kind)
         # Tests that run side by side would each compile what the first of them has not compiled yet.
         ahead = ["--compile-bytecode"] if kind in TESTS else []
-        _install(_python(folder), [*ahead, "-e", f"{ROOT}[{extras}]", *_requirements(GROUPS.get(kind, []))])
+        groups = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]
+        more = [requirement for group in GROUPS.get(kind, []) for requirement in groups[group]]
+        _install(_python(folder), [*ahead, "-e", f"{ROOT}[{extras}]", *more])
         _write_relative_path(folder)
         (folder / "stamp").write_text(folder.name)
     except BaseException:
@@ -205,13 +202,6 @@ def _write_relative_path(folder: Path) -> None:
         if {*filter(None, lines)} == {str(ROOT)}:
             file.unlink()  # uv's cache may hold the same file by a hard link, and keeps it as it was
             file.write_text(f"{os.path.relpath(ROOT, file.parent)}\n", encoding="ascii")
-
-
-def _requirements(groups: list[str]) -> list[str]:
-    import tomllib  # noqa: PLC0415 - a second start has no use for it
-
-    named = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]
-    return [requirement for group in groups for requirement in named[group]]
 
 
 def _remove_others(finished: Path) -> None:
@@ -302,10 +292,13 @@ def _run_logged(command: Sequence[str | Path], environment: dict[str, str]) -> b
     with LOG.open("a", encoding="utf-8") as log:
         print(cleaned(f"$ {' '.join(map(str, command))}"), file=log)
         try:
-            return stream(command, lambda line: print(cleaned(line), file=log), environment=environment) == 0
+            with running(command, environment=environment) as child:
+                for line in child:
+                    print(cleaned(line), file=log)
         except WorkFailed as error:
             print(cleaned(str(error.message)), file=log)
             return False
+    return child.returncode == 0
 
 
 def _obtain_browser(python: Path) -> None:
@@ -314,8 +307,9 @@ def _obtain_browser(python: Path) -> None:
     A failure is ignored: the tests that need the browser report it.
     """
     script = ROOT / "tests" / "browser" / "obtain.py"
-    with contextlib.suppress(TimeoutError):
-        stream([python, script], _say, limit=BROWSER_LIMIT_SECONDS)
+    with contextlib.suppress(TimeoutError), running([python, script], limit=BROWSER_LIMIT_SECONDS) as child:
+        for line in child:
+            _say(line)
 
 
 def _say(sentence: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from assistant.catalog import Catalog, load_catalog, number
-from assistant.catalog.rows import Driver, TorchRelease
+from assistant.catalog.tables import Driver, TorchRelease
 from assistant.model.record import replace
 
 

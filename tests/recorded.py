@@ -13,7 +13,7 @@ from assistant.model.finding import Finding
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.plan import make_plans
-from assistant.session.doctor import examine
+from assistant.session.environments import examine
 
 
 class Recorded(NamedTuple):

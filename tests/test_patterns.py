@@ -17,10 +17,10 @@ from typing import NamedTuple
 import pytest
 from tables import each
 
-from assistant.catalog import names
+from assistant.catalog import identity
 from assistant.diagnose.rules import compiled, load_rules
 from assistant.host.recording import TEXTS
-from assistant.privacy.rules import RULES
+from assistant.privacy import RULES
 
 ROOT = Path(__file__).parents[1]
 CALLS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
@@ -33,7 +33,7 @@ PARTS, MOST = 8, 40  # of a pattern that are begun with, and of signs that follo
 NAMED = (
     "catalog/identity.py",
     "detect/common.py",
-    "install/resolution.py",
+    "install/uv.py",
     "privacy/rules.py",
     "prose.toml",
     "rules/mps.toml",
@@ -124,7 +124,7 @@ def of_rules() -> Iterator[Used]:
         texts = (*hint.get("any", ()), *hint.get("all", ()), *hint.get("none", ()))
         yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
-        yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())
+        yield from (Used("names.json", pattern, "search") for pattern in identity.patterns(table).values())
 
 
 def of_privacy() -> Iterator[Used]:

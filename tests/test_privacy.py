@@ -25,18 +25,16 @@ from assistant.host.base import Host, RecordingHost
 from assistant.host.recording import write_recording
 from assistant.i18n import _
 from assistant.install.site import Marker
-from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Answer, Detection, Evidence, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace, to_json
-from assistant.model.report import Check, Environment, Report, Status
-from assistant.privacy import Lines, Policy, PrivateNames, redact, secret_values
-from assistant.privacy.rules import RULES
+from assistant.model.report import Check, Environment, Report, Status, Step
+from assistant.privacy import RULES, Lines, Policy, PrivateNames, redact, secret_values
 from assistant.session.diagnosis import log_report
 from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.runner import Child, Results
+from assistant.verify.runner import Group, Results
 from assistant.wizard.saved_page import write_page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -180,9 +178,9 @@ def _marker(text: str, _folder: Path) -> str:
 
 def _stray(text: str, _folder: Path) -> str:
     heard: list[object] = []
-    child = Child(Results("cpu", (), heard.append), (), None, 1.0)
+    group = Group(Results("cpu", (), heard.append), ())
     for line in text.splitlines():
-        child.read_line(line)
+        group.read_line(line)
     return to_json(heard)
 
 
@@ -213,8 +211,8 @@ EXEMPT = {
     "cli/terminal.py:write_file": "it writes what the commands above give it",
     "cli/lab.py:_put_copy": "a notebook of the project",
     "cli/lab.py:put_copies": "private: names of notebooks and their hashes",
-    "host/streams.py:copy_output_to_log": "what was typed, in the user's own log",
-    "host/streams.py:write": "what stands on the user's terminal, in their own log",
+    "host/files.py:copy_output_to_log": "what was typed, in the user's own log",
+    "host/files.py:write": "what stands on the user's terminal, in their own log",
     "host/files.py:is_writable": "nothing: the file is empty, and is deleted at once",
     "host/files.py:write_to_path": "it is the writer",
     "start.py:_write_relative_path": "Python obeys it: the way to the project",
@@ -325,12 +323,12 @@ def test_every_line_of_a_child_is_cleaned():
         if name_of(call) == "LogLine"
     }
     own = {"install/uv.py:log", "session/remediation.py:_change_packages", "session/steps.py:_verify"}
-    children = {"install/uv.py:log_line", "session/remediation.py:log", "verify/runner.py:read_line"}
+    children = {"install/uv.py:call", "session/remediation.py:run", "verify/runner.py:read_line"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")
         text = (ROOT / file).read_text("utf-8")
-        assert re.search(rf"def {function}\(.*?cleaned\(", text, re.DOTALL), place
+        assert re.search(rf"def {function}\(.*?cleaned[,(]", text, re.DOTALL), place
 
 
 @each("text", KEPT)

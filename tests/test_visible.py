@@ -23,13 +23,12 @@ from assistant.cli.draw import Terminal
 from assistant.export import Config, Setup, read_config
 from assistant.export.config import config_text
 from assistant.export.write import texts
-from assistant.markup import plain
-from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
 from assistant.model.plan import Planning
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.visible import escape_hidden, one_line, visible
+from assistant.model.report import Step
+from assistant.model.visible import escape_hidden, one_line, plain, visible
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Verified
 from assistant.session.store import Saved, Store
 

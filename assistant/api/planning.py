@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, load_catalog, number
-from assistant.catalog.bundles import Bundle, bundles, find_bundle, similar_keys
-from assistant.catalog.catalog import is_known_index, is_pypi, is_pypi_mirror
+from assistant.catalog.catalog import (
+    Bundle,
+    bundles,
+    find_bundle,
+    is_known_index,
+    is_pypi,
+    is_pypi_mirror,
+    similar_keys,
+)
 from assistant.catalog.companions import (
     Companion,
     VersionRange,
@@ -24,12 +31,10 @@ from assistant.catalog.companions import (
     with_underlying,
 )
 from assistant.catalog.launchers import launch_line, launchers
-from assistant.catalog.rows import CORE, FAMILY, SystemNeed, TorchRelease, Trial
-from assistant.catalog.tables import Table
+from assistant.catalog.tables import CORE, FAMILY, SystemNeed, Table, TorchRelease, Trial
 from assistant.host.download import local_path
 from assistant.install import RemotePlan, Tools, Unsolved
-from assistant.model.plan import ProjectSummary
-from assistant.model.requirement import index_fault, name_of, requirement
+from assistant.model.plan import ProjectSummary, index_fault, name_of, requirement
 from assistant.plan.candidates import applicable_requirements, read_pins, reject
 from assistant.plan.candidates import best_companion as companion_for
 from assistant.plan.planner import PlanInputs, make_plans, other_pythons, plans_for, with_python_reason

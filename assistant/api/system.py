@@ -20,7 +20,7 @@ from assistant.host.files import (
     write_temporary,
 )
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, Isolation, child_environment, replace_process, stream, telemetry_off
+from assistant.host.process import CancelToken, Isolation, child_environment, replace_process, running, telemetry_off
 from assistant.model.errors import unreadable_error, unwritable_error
 
 RUNTIME = Path(__file__).parents[1] / "runtime"  # files that users copy into their own code

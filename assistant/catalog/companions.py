@@ -16,10 +16,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.catalog.bundles import CLASH, runtime_builds
-from assistant.catalog.catalog import load_catalog
-from assistant.catalog.rows import FAMILY, SystemNeed, Trial
-from assistant.catalog.tables import Row, load_table, rows
+from assistant.catalog.catalog import CLASH, load_catalog, runtime_builds
+from assistant.catalog.tables import FAMILY, Row, SystemNeed, Trial, load_table, rows
 from assistant.i18n import Message, Text, _
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace

@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.catalog.catalog import Catalog, number
-from assistant.catalog.rows import FAMILY, AmdRelease, DatedRow, TorchRelease
-from assistant.catalog.tables import Table
+from assistant.catalog.tables import FAMILY, AmdRelease, DatedRow, Table, TorchRelease
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -141,21 +140,26 @@ def _new_row(version: str, listed: list[File], older: TorchRelease, today: str, 
 def _add_files(row: TorchRelease, listed: list[File], older: TorchRelease) -> TorchRelease:
     """Return a release's row with the Pythons, variants, sizes and glibc of its files added; nothing is taken away.
 
-    What a file shows is no longer unconfirmed. A new platform's variants are ordered as in the older release.
+    What a file shows is no longer unconfirmed. A new platform's variants are ordered by kind as in the older release,
+    whose first are best, and in a kind by number.
     """
     pythons, variants, unconfirmed = dict(row.pythons), dict(row.variants), dict(row.unconfirmed)
     sizes, glibc = dict(row.mb), dict(row.glibc)
-    kinds = [variant_family(variant) for tags in older.variants.values() for variant in tags]
+    kinds = dict.fromkeys(variant_family(variant) for tags in older.variants.values() for variant in tags)
+    places = {kind: place for place, kind in enumerate(kinds)}
     for file in listed:
         tags = pythons.get(file.platform, pythons["any"])
         if file.python not in tags:
             pythons[file.platform] = _sorted_pythons((*tags, file.python))
         before = variants.get(file.platform, ())
         if file.variant not in before and (file.variant != "pypi" or file.platform.startswith("macos")):
-            found = (*before, file.variant)
-            variants[file.platform] = (
-                found if before and row.variants.get(file.platform) else _sort_variants(found, kinds)
-            )
+            variants[file.platform] = (*before, file.variant)
+            if not (before and row.variants.get(file.platform)):
+                by_kind = sorted(
+                    variants[file.platform],
+                    key=lambda tag: (places.get(variant_family(tag), len(places)), number(tag)),
+                )
+                variants[file.platform] = tuple(by_kind)
         unconfirmed[file.platform] = tuple(tag for tag in unconfirmed.get(file.platform, ()) if tag != file.variant)
         if file.variant == "pypi":
             if file.seen.size:
@@ -166,12 +170,6 @@ def _add_files(row: TorchRelease, listed: list[File], older: TorchRelease) -> To
                 glibc[f"{file.platform}/{file.variant}"] = file.floor
     left = {platform: tags for platform, tags in unconfirmed.items() if tags}
     return replace(row, pythons=pythons, variants=variants, unconfirmed=left, mb=sizes, glibc=glibc)
-
-
-def _sort_variants(variants: Iterable[str], kinds: list[str]) -> tuple[str, ...]:
-    """Return variants sorted by kind as in the release before, whose first are best, and in a kind by number."""
-    places = {kind: place for place, kind in enumerate(dict.fromkeys(kinds))}
-    return tuple(sorted(variants, key=lambda tag: (places.get(variant_family(tag), len(places)), number(tag))))
 
 
 def variant_family(variant: str) -> str:

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from assistant import verify
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import installed_recipes
-from assistant.catalog.catalog import is_known_index
+from assistant.catalog.catalog import installed_recipes, is_known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
 from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.options import (
@@ -31,9 +30,8 @@ from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed, ngettext, render, say, sentences
 from assistant.install import EnvironmentFolder, Sources
 from assistant.model.errors import BadInput
-from assistant.model.plan import Plan, Request
+from assistant.model.plan import Plan, Request, check_requirement
 from assistant.model.record import replace
-from assistant.model.requirement import check_requirement
 from assistant.model.shell import quote
 from assistant.session.actions import with_result
 from assistant.session.apply import (

@@ -15,8 +15,8 @@ import click
 
 from assistant import __version__, addons
 from assistant.cli.terminal import choose, echo, unwritten_error
+from assistant.host.files import configure_streams, copy_output_to_log, flush_output
 from assistant.host.process import REQUESTS_TO_END, interrupt_on_signals, is_run_by_uvx
-from assistant.host.streams import configure_streams, copy_output_to_log, flush_output
 from assistant.i18n import (
     FOLDER,
     LANGUAGES,

@@ -57,7 +57,7 @@ def detect(
         echo_json(found.machine)
         return
     from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
-    from assistant.session.doctor import machine_findings  # noqa: PLC0415 - likewise
+    from assistant.session.environments import machine_findings  # noqa: PLC0415 - likewise
 
     findings = tuple(finding for finding in machine_findings(found) if finding.severity is not Severity.OK)
     draw_detection(replace(found, findings=findings))  # what is well, `assistant doctor` says

@@ -26,16 +26,15 @@ from assistant.cli.terminal import (
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
 from assistant.host.files import full_path
-from assistant.host.recording import private_names_here
+from assistant.host.live import private_names_here
 from assistant.i18n import _, as_typed, ngettext, render, say
 from assistant.install import EnvironmentFolder, Site
-from assistant.markup import Markup, joined, tag, web_page
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json, replace
 from assistant.model.shell import shell_of
-from assistant.model.visible import visible
+from assistant.model.visible import Markup, joined, tag, visible, web_page
 from assistant.privacy import redact
 from assistant.session.answers import log_answer
 from assistant.session.diagnosis import (
@@ -48,7 +47,7 @@ from assistant.session.diagnosis import (
     log_report,
     machine_of_log,
 )
-from assistant.session.doctor import examine, machine_findings
+from assistant.session.environments import examine, machine_findings
 from assistant.views import machine_rows, remedy_blocks
 
 
@@ -95,9 +94,10 @@ def diagnose(
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
-    here = None if machine or replay else detect(find_host(None)).machine
-    origin = log_origin(read, here) if here else "given"
-    its_machine = machine_of_log(read, here, origin) if here else _given_machine(machine, replay)
+    its_machine = from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
+    given = bool(machine or replay)
+    origin = "given" if given else log_origin(read, its_machine)
+    its_machine = its_machine if given else machine_of_log(read, its_machine, origin)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report := files["report"]:
@@ -127,11 +127,6 @@ def diagnose(
         keys = {diagnosis.key for diagnosis in diagnoses}
         judged_here = machine_findings(Detection(machine=its_machine))
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
-
-
-def _given_machine(machine: str | None, replay: str | None) -> Machine:
-    """Return the machine that was given with a log, as JSON or as a recording."""
-    return from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
 
 
 def _answer_line(line: str) -> object:

@@ -22,8 +22,7 @@ from assistant.model.errors import Cancelled
 from assistant.model.shell import quote
 from assistant.session.answers import environment_answer, environments_answer
 from assistant.session.environments import carry_out_repair, check_picked, run_survey, undo_last_change, work_out_repair
-from assistant.session.state import State, Surveyed
-from assistant.session.survey import EnvironmentSummary, Light, Repair, Survey, megabytes, undo_notice
+from assistant.session.state import EnvironmentSummary, Light, Repair, State, Survey, Surveyed, megabytes, undo_notice
 
 
 @click.command()

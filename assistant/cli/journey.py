@@ -25,9 +25,9 @@ from assistant.host.process import CancelToken, on_interrupt
 from assistant.i18n import Message, _, render, say, sentences
 from assistant.install import EnvironmentFolder, Site, Sources, Tools
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.plan import KERNEL_TARGET, Plan, Planning, Request
 from assistant.model.record import replace
+from assistant.model.report import Event, FindingRaised, Progress, Step
 from assistant.model.shell import command_line
 from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, blockers, reduce
 from assistant.session.session import TAKE_BACK, failure_action, perform_task

@@ -9,15 +9,14 @@ from typing import Any
 
 import click
 
-from assistant.catalog.bundles import find_bundle
+from assistant.catalog.catalog import find_bundle
 from assistant.cli.terminal import Option, read_file
 from assistant.host.live import LiveHost
 from assistant.i18n import _, say
 from assistant.install import Sources
 from assistant.model.errors import BadInput
-from assistant.model.plan import Backend, Request
+from assistant.model.plan import Backend, Request, check_requirement
 from assistant.model.record import Record
-from assistant.model.requirement import check_requirement
 
 
 def refuse_several(**options: object) -> None:

@@ -34,11 +34,10 @@ from assistant.host.process import CancelToken
 from assistant.i18n import _, render, say
 from assistant.install import Sources, Tools
 from assistant.model.errors import BadInput, NothingFits, WorkFailed
-from assistant.model.event import Event, Progress
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning, Request
+from assistant.model.plan import Plan, Planning, Request, plain_requirement
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.requirement import plain_requirement
+from assistant.model.report import Event, Progress
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
 from assistant.session.answers import plans_answer
 from assistant.session.planning import is_unchecked, plan_request

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 import msgspec.structs
 
-from assistant.catalog.identity import identify, identify_name
-from assistant.catalog.names import find_idle_adapter, patterns, vendor_of
+from assistant.catalog.identity import find_idle_adapter, identify, identify_name, patterns, vendor_of
 from assistant.host.base import Host
 from assistant.host.files import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import Text, _

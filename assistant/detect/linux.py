@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.catalog.identity import identify
-from assistant.catalog.names import find_idle_adapter
+from assistant.catalog.identity import find_idle_adapter, identify
 from assistant.detect.common import Notes, note_adapter, reason_not_a_gpu
 from assistant.detect.windows import DISPLAY, REGISTRY, VERSION
 from assistant.host.base import Host

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 
 from assistant.detect import common, linux, macos, nvidia, windows
 from assistant.detect.common import Notes, Sighting, merge_sightings
@@ -83,7 +82,17 @@ def _run_probes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator
 
     Each has its own thread, but for a recording, which is asked in this one without a limit.
     """
-    work = partial(_run_probe, host=host)
+
+    def work(probe: Probe) -> Notes:
+        """Return what a probe notes; if it fails, only a finding that says so is added."""
+        notes = Notes()
+        try:
+            probe(host, notes)
+        except Exception as error:  # noqa: BLE001 - one probe's fault must not cost the others' facts
+            text = _("The probe “{name}” failed; its facts are unknown.", name=probe.__name__)
+            notes.inform("probe-failed", text, f"{type(error).__name__}: {error}")
+        return notes
+
     found = {probe: work(probe) for probe in probes} if host.replayed else run_within(work, probes, limit)
     for probe in probes:
         if probe not in found:
@@ -91,17 +100,6 @@ def _run_probes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator
             found[probe] = Notes()
             found[probe].inform("probe-timeout", text)
         yield found[probe]
-
-
-def _run_probe(probe: Probe, host: Host) -> Notes:
-    """Return what a probe notes; if it fails, only a finding that says so is added."""
-    notes = Notes()
-    try:
-        probe(host, notes)
-    except Exception as error:  # noqa: BLE001 - one probe's fault must not cost the others' facts
-        text = _("The probe “{name}” failed; its facts are unknown.", name=probe.__name__)
-        notes.inform("probe-failed", text, f"{type(error).__name__}: {error}")
-    return notes
 
 
 def unite_notes(all_notes: Iterable[Notes]) -> Detection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog.names import vendor_of
+from assistant.catalog.identity import vendor_of
 from assistant.detect.common import Notes, note_adapter, reason_not_a_gpu
 from assistant.host.base import Host
 from assistant.i18n import _

@@ -12,9 +12,9 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog, number
-from assistant.catalog.bundles import runtime_builds, runtime_plugins
+from assistant.catalog.catalog import runtime_builds, runtime_plugins
 from assistant.catalog.companions import all_names
-from assistant.catalog.rows import CORE, FAMILY
+from assistant.catalog.tables import CORE, FAMILY
 from assistant.diagnose.builds import missing_modules
 from assistant.diagnose.facts import LogContext, package_of, pip_install
 from assistant.diagnose.index import addresses, classify_address, pattern_of

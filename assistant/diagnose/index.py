@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from assistant.catalog import Number, TorchWheel, load_catalog, number
 from assistant.catalog.catalog import is_pypi, is_pypi_mirror
 from assistant.catalog.companions import find_companion
-from assistant.catalog.rows import FAMILY
+from assistant.catalog.tables import FAMILY
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import compiled, plain_table
 from assistant.model.machine import Machine

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import carried_by_torch_index, load_catalog, number
 from assistant.catalog.catalog import is_pypi_mirror
 from assistant.catalog.companions import all_names
-from assistant.catalog.rows import CORE
+from assistant.catalog.tables import CORE
 from assistant.diagnose.index import (
     PYPI,
     Address,

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from assistant.catalog.names import patterns
+from assistant.catalog.identity import patterns
 from assistant.diagnose.rules import NO_NAMES, Sign, compiled, plain_table
 
 if TYPE_CHECKING:

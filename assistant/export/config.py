@@ -19,10 +19,9 @@ from assistant.host.process import telemetry_off
 from assistant.i18n import Message, Text, _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine
-from assistant.model.plan import Plan
+from assistant.model.plan import Plan, foreign_index_fault, plain_requirement
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import RIGHT, Environment, Report, status_word
-from assistant.model.requirement import foreign_index_fault, plain_requirement
 from assistant.model.visible import printable
 
 # What a plan may set. Others make a program load libraries or code (LD_PRELOAD, PYTHONPATH, CUDA_INJECTION64_PATH).

@@ -1,4 +1,4 @@
-"""Questions to a machine and their raw answers, whether the live machine answers or a recording."""
+"""The door to the machine: questions and their raw answers, whether the live machine answers or a recording."""
 
 from __future__ import annotations
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import math
 import random
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from assistant.host.files import discard, fsync_path, put_in_place
 from assistant.host.pip_settings import NO_SETTINGS, PipSettings
-from assistant.host.process import CancelToken, run_within
+from assistant.host.process import CancelToken, run_at_once, run_within
 from assistant.i18n import Text, _
 from assistant.model.errors import WorkFailed
 from assistant.model.record import Record
@@ -66,29 +65,37 @@ def local_path(url: str) -> Path | None:
     return None if "://" in url else Path(url)
 
 
+class Headway(NamedTuple):
+    """How far a download is: the bytes of each file that are there, by path, and how many were before it began."""
+
+    have: dict[str, int]
+    resumed: int
+
+
 def download(
     files: Sequence[Fetch],
-    on_bytes: Callable[[Fetch, int], None],
     cancel: CancelToken,
     *,
     settings: PipSettings = NO_SETTINGS,
     index_urls: Iterable[str] = (),
     patience: Patience | None = None,
-) -> None:
+) -> Generator[Headway, None, None]:
     """Download all files to their paths, several at once, the largest first and those of unknown size last.
 
-    `on_bytes` is called for each piece, from any thread, with the file and the number of its bytes that are there.
-    What was downloaded stays for the next time when a file fails. The user names and passwords in `index_urls` are sent
-    to the same servers. Raises `WorkFailed`, without credentials, for the first file that fails, and `Cancelled` within
-    a second of the request.
+    Yields several times a second how far it is, and at the end. What was downloaded stays for the next time when a file
+    fails. The user names and passwords in `index_urls` are sent to the same servers. Raises `WorkFailed`, without
+    credentials, for the first file that fails, and `Cancelled` within a second of the request.
     """
     from assistant.host.web import Web  # noqa: PLC0415 - 40 ms that only a download need pay
 
     patience = patience or Patience()
     web = Web(settings, timeout=patience.timeout, index_urls=index_urls)
-    work = _Download(web, on_bytes, patience)
+    work = _Download(web, patience)
     largest_first = sorted(files, key=lambda file: -(file.size or 0))
-    run_within(work.fetch, largest_first, math.inf, threads=PARALLEL, check=cancel.check, stop=work.stop.set)
+    with closing(run_at_once(work.fetch, largest_first, threads=PARALLEL, stop=work.stop)) as moments:
+        for _done in moments:
+            cancel.check()
+            yield Headway(dict(work.have), sum(work.resumed.values()))
 
 
 class _TryFailed(Exception):
@@ -105,8 +112,9 @@ class _TryFailed(Exception):
 class _Download:
     """Downloads files, from any number of threads, until `stop` is set."""
 
-    def __init__(self, web: Web, on_bytes: Callable[[Fetch, int], None], patience: Patience) -> None:
-        self._web, self._on_bytes, self._patience = web, on_bytes, patience
+    def __init__(self, web: Web, patience: Patience) -> None:
+        self._web, self._patience = web, patience
+        self.have, self.resumed = dict[str, int](), dict[str, int]()
         self.stop = threading.Event()
 
     def fetch(self, file: Fetch) -> None:
@@ -150,7 +158,8 @@ class _Download:
                 out.seek(0)
                 digest = hashlib.file_digest(out, "sha256")
                 have = out.tell()
-                self._on_bytes(file, have)
+                self.have[file.path] = have
+                self.resumed.setdefault(file.path, have)
                 headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
                 if not have or have != file.size:
                     with self._web.open(file.url, headers) as answer:
@@ -162,7 +171,7 @@ class _Download:
                                 raise _TryFailed(_("it was stopped"))
                             digest.update(piece)
                             out.write(piece)
-                            self._on_bytes(file, out.tell())
+                            self.have[file.path] = out.tell()
         except Unreachable as error:
             if error.status and error.status not in {*TRANSIENT, RANGE_NOT_SATISFIABLE}:
                 raise _not_fetched_error(file, error.reason) from error

@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -23,6 +23,7 @@ from assistant.host.base import Host
 from assistant.host.files import open_regular
 from assistant.host.process import child_environment
 from assistant.model.machine import Answer
+from assistant.privacy import PrivateNames, secret_values
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
@@ -103,7 +104,9 @@ def _text_or_missing(text: str | None) -> Answer:
 
 
 def _call_windows(function: str, *arguments: str) -> Any:  # noqa: ANN401 - of as many types as functions
-    """Call a function of `assistant.host.windows`, which raises `FileNotFoundError` on other systems."""
+    """Call a function of `assistant.host.windows`; raise `FileNotFoundError` on other systems."""
+    if os.name != "nt":
+        raise FileNotFoundError(function)
     from assistant.host import windows  # noqa: PLC0415 - ctypes, which no other system's detection needs
 
     return getattr(windows, function)(*arguments)
@@ -304,3 +307,15 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "nvml": _nvml,
     "identity": _identity,
 }
+
+
+def private_names_here() -> PrivateNames:
+    """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
+    answer = LiveHost().ask("identity")
+    return private_names_of(msgspec.json.decode(answer.text) if answer else {})
+
+
+def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
+    """Return the `users` and `hosts` of an "identity" answer, and this process's secret variables, for `redact`."""
+    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
+    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

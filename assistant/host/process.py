@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, TypeVar
@@ -33,7 +33,7 @@ REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal,
 CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
 GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again
 WATCH_SECONDS = 0.05  # between two looks at a request to stop
-LINES_AHEAD = 1000  # chosen: lines that are read before `stream` hands them on; then the child waits
+LINES_AHEAD = 1000  # chosen: lines that are read before anybody takes them; then the child waits
 # On Windows a child has a console of its own, without a window: Ctrl-C, Ctrl-Break and the closing of ours do not reach
 # it (as in a session of its own elsewhere), and none opens where we have none, such as under a Jupyter server. It waits
 # until it belongs to its job. https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
@@ -96,11 +96,12 @@ def defer_signals() -> Iterator[None]:
 
 
 class CancelToken:
-    """A request to stop that any thread may make."""
+    """A request to stop that any thread may make; one made `within` another is requested with that, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: CancelToken | None = None) -> None:
         self._event = threading.Event()
         self._signalled = False
+        self._within = within
 
     def set(self) -> None:
         """Request the stop; harmless when repeated."""
@@ -111,7 +112,7 @@ class CancelToken:
         self._signalled = True
 
     def __bool__(self) -> bool:
-        return self._signalled or self._event.is_set()
+        return self._signalled or self._event.is_set() or bool(self._within)
 
     def wait(self, seconds: float) -> bool:
         """Wait until another thread requests the stop, `seconds` at most; return whether it was requested at all."""
@@ -123,20 +124,27 @@ class CancelToken:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
 
 
-def run_within(
-    work: Callable[[Item], Result],
-    items: Sequence[Item],
-    seconds: float,
-    *,
-    threads: int = AT_ONCE,
-    check: Callable[[], None] = lambda: None,
-    stop: Callable[[], None] | None = None,
-) -> dict[Item, Result]:
+def run_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
     """Run `work` for each item on threads; return the results, by item, that are there within `seconds`.
 
-    The first failure is raised, and no item is begun after it. `check` is called meanwhile and may raise. `stop`, if
-    given, is called at the end, and workers get half a second then. One that hangs is abandoned: `concurrent.futures`
-    would wait for it at the end of the process (`threading._register_atexit` in CPython).
+    Raises the first failure.
+    """
+    return deque(run_at_once(work, items, seconds), maxlen=1).pop()
+
+
+def run_at_once(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    seconds: float = math.inf,
+    *,
+    threads: int = AT_ONCE,
+    stop: threading.Event | None = None,
+) -> Generator[dict[Item, Result], None, None]:
+    """Run `work` for each item on threads; yield the results so far, by item, every 50 ms and at the end.
+
+    That is when all is done or `seconds` have passed. The first failure is raised, and no item is begun after it, nor
+    after closing. `stop`, if given, is set then, and workers get half a second. One that hangs is abandoned:
+    `concurrent.futures` would wait for it at the end of the process (`threading._register_atexit` in CPython).
     """
     left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
 
@@ -159,17 +167,17 @@ def run_within(
             worker.start()
         while not errors and time.monotonic() < deadline and (busy := [one for one in workers if one.is_alive()]):
             busy[0].join(WATCH_SECONDS)
-            check()
+            yield done
     finally:
         left.clear()
         if stop:
-            stop()
+            stop.set()
             deadline = time.monotonic() + STOP_SECONDS
             for worker in workers:
                 worker.join(max(0.0, deadline - time.monotonic()))
     if errors:
         raise errors[0]
-    return dict(done)
+    yield dict(done)
 
 
 class Background(Generic[Result]):
@@ -244,60 +252,73 @@ class Isolation(NamedTuple):
     enough: Callable[[int], bool]
 
 
-def stream(  # noqa: PLR0913 - each is a condition of its own
+@contextlib.contextmanager
+def running(
     argv: Sequence[str | Path],
-    on_line: Callable[[str], None],
     *,
     cancel: CancelToken | None = None,
     environment: Mapping[str, str] | None = None,
-    limit: float | None = None,
+    limit: float = math.inf,
     stdin: str | None = None,
     lock: Lock | None = None,
     isolation: Isolation | None = None,
-) -> int:
-    """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
+) -> Iterator[Child]:
+    """Run a child while a block reads the lines of its merged output by iterating over it; end it with the block.
 
     The child holds `lock`, too, which so stays held if it outlives us. `environment` is added to ours, unless
-    `isolation` gives all of it; `isolation.enough` may end the child, whose status is returned then as well. `stdin` is
-    the text that it reads, by default none.
-
-    Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
-    `WorkFailed` when the child cannot be started, and what `on_line` raises, which ends the child.
+    `isolation` gives all of it. `stdin` is the text that it reads, by default none. After `cancel` or `limit` seconds
+    the iteration ends it and raises. Raises `WorkFailed` when it cannot be started.
     """
-    deadline = math.inf if limit is None else time.monotonic() + limit
-    reasons: dict[str, Callable[[], bool]] = {
-        "cancelled": lambda: bool(cancel),
-        "limit": lambda: time.monotonic() > deadline,
-        "enough": lambda: isolation is not None and isolation.enough(child.pid),
-    }
-    next_look, reason = 0.0, ""
     with contextlib.ExitStack() as stack:
         with defer_signals():  # or Ctrl-C could leave a child that nobody ends
             variables = isolation.environment if isolation else child_environment(environment)
             child = _start_child(argv, variables, stdin, lock, isolation)
             stack.callback(child.close)
-        while (line := child.next_line(WATCH_SECONDS)) is not None:
-            if line:
-                on_line(line.rstrip("\r\n"))
-            if not reason and time.monotonic() >= next_look:
-                next_look = time.monotonic() + WATCH_SECONDS
-                if reason := next((name for name, holds in reasons.items() if holds()), ""):
-                    child.end()
-    if cancel is not None and reason == "cancelled":
-        cancel.check()
-    if reason == "limit":
-        raise TimeoutError(limit)
-    return child.returncode
+        child.cancel, child.limit, child.isolation = cancel, limit, isolation
+        child.restart_limit()
+        yield child
 
 
-class _Child(subprocess.Popen[str]):
-    """A child process that `end` ends with all that it started: a process group, on Windows a job object.
+class Child(subprocess.Popen[str]):
+    """A child process, which ends with all that it started: a process group, on Windows a job object.
 
-    Other threads write its input, read its output and wait for its end: on Windows, Python gets no Ctrl-C meanwhile.
+    Iterating over it yields the lines of its output until it has ended; then `returncode` is its exit status (negative:
+    a signal). Other threads write its input, read its output and wait for its end: on Windows, Python gets no Ctrl-C
+    meanwhile.
     """
 
     job: Job | None = None
     lock: Lock | None = None
+    cancel: CancelToken | None = None
+    isolation: Isolation | None = None
+    limit = math.inf
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each line until the child has ended, by itself or because its isolation says so.
+
+        Raises `Cancelled` after the whole process group has ended on request, and `TimeoutError` past the limit.
+        """
+        reasons: dict[str, Callable[[], bool]] = {
+            "cancelled": lambda: bool(self.cancel),
+            "limit": lambda: time.monotonic() > self._deadline,
+            "enough": lambda: self.isolation is not None and self.isolation.enough(self.pid),
+        }
+        next_look, reason = 0.0, ""
+        while (line := self._next_line(WATCH_SECONDS)) is not None:
+            if line:
+                yield line.rstrip("\r\n")
+            if not reason and time.monotonic() >= next_look:
+                next_look = time.monotonic() + WATCH_SECONDS
+                if reason := next((name for name, holds in reasons.items() if holds()), ""):
+                    self._end()
+        if self.cancel is not None and reason == "cancelled":
+            self.cancel.check()
+        if reason == "limit":
+            raise TimeoutError(self.limit)
+
+    def restart_limit(self) -> None:
+        """Let the time limit begin now."""
+        self._deadline = time.monotonic() + self.limit
 
     def start_threads(self, text: str, longest: int) -> None:
         """Start a thread that reads the output, and one that writes `text` to the input, if there is one.
@@ -313,24 +334,24 @@ class _Child(subprocess.Popen[str]):
             self.wait()
             self._lines.put(None)
 
+        def write_input() -> None:
+            """Write the text and close the input; ignore that the child does not read all of it."""
+            if self.stdin:
+                with contextlib.suppress(OSError), self.stdin as pipe:  # BrokenPipeError, and on Windows EINVAL
+                    pipe.write(text)
+
         self._reader = threading.Thread(target=read_to_the_end, daemon=True)
         self._reader.start()
-        threading.Thread(target=self._write_input, args=(text,), daemon=True).start()
+        threading.Thread(target=write_input, daemon=True).start()
 
-    def _write_input(self, text: str) -> None:
-        """Write a text to the input, if there is one, and close it; ignore that the child does not read all of it."""
-        if self.stdin:
-            with contextlib.suppress(OSError), self.stdin as pipe:  # BrokenPipeError, and on Windows EINVAL
-                pipe.write(text)
-
-    def next_line(self, seconds: float) -> str | None:
+    def _next_line(self, seconds: float) -> str | None:
         """Return the next line of the output; "" if none comes within `seconds`, None once, after the child's end."""
         try:
             return self._lines.get(timeout=seconds)
         except queue.Empty:
             return ""
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """End the child and wait: ask its process group to end, then kill it; a Windows job object at once."""
         if self.job:
             self.job.end()
@@ -348,11 +369,11 @@ class _Child(subprocess.Popen[str]):
         Closes its output, even if not all was read.
         """
         if self.poll() is None:
-            self.end()
+            self._end()
         if self.job:
             self.job.close()
         self._reader.join(WATCH_SECONDS)
-        while self._reader.is_alive() and self.next_line(GRACE_SECONDS):
+        while self._reader.is_alive() and self._next_line(GRACE_SECONDS):
             pass  # a full queue would hold the reader for ever
         self._reader.join(WATCH_SECONDS)
         if self.stdout and not self._reader.is_alive():
@@ -367,14 +388,14 @@ def _start_child(
     stdin: str | None,
     lock: Lock | None,
     isolation: Isolation | None,
-) -> _Child:
+) -> Child:
     """Start a child in a process group or Windows job object of its own, record it in `lock`, and return it.
 
     `environment` is all that it gets; `isolation` sets its folder and splits long lines of its output, which includes
     its errors. Threads write `stdin` and read the output. Raises `WorkFailed` if it cannot be started.
     """
     try:
-        child = _Child(
+        child = Child(
             [str(part) for part in argv],
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,12 +9,12 @@ from contextlib import suppress
 import msgspec
 
 from assistant.host.base import RecordingHost
-from assistant.host.live import LiveHost
+from assistant.host.live import private_names_of
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Exchange, Recording
 from assistant.model.record import from_json, replace, to_json
-from assistant.privacy import PrivateNames, redact, secret_values
+from assistant.privacy import redact
 
 Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
 
@@ -154,14 +153,3 @@ def write_recording(host: RecordingHost, label: str) -> str:
     said = redact(exchanges, known=private_names_of(identity))
     text = to_json(Recording(label=label, date=str(identity.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
-
-
-def private_names_here() -> PrivateNames:
-    """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
-    return private_names_of(LiveHost().facts("identity"))
-
-
-def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
-    """Return the `users` and `hosts` of an "identity" answer, and this process's secret variables, for `redact`."""
-    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
-    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

@@ -18,9 +18,8 @@ from assistant.install.constraints import is_pinned_in_constraints
 from assistant.install.site import Distribution, Site, parse_version
 from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Plan
+from assistant.model.plan import Plan, name_of, requirement
 from assistant.model.record import Record, replace
-from assistant.model.requirement import name_of, requirement
 from assistant.model.shell import command_line
 
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")

@@ -7,21 +7,23 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from assistant.host.process import stream
+from assistant.host.process import running
 from assistant.i18n import _
 from assistant.install.journal import temporary_folder
-from assistant.install.resolution import (
+from assistant.install.sources import Tools
+from assistant.install.uv import (
     IN_A_HURRY,
+    KERNEL,
+    LOCK,
     Resolution,
     Unsolved,
+    Uv,
     check_plan,
     find_network_error,
     only_source,
     read_lock,
     resolve,
 )
-from assistant.install.sources import Tools
-from assistant.install.uv import KERNEL, LOCK, Uv
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -111,12 +113,13 @@ class RemotePlan(NamedTuple):
 
             def run(uv: Uv) -> ResolverAnswer:
                 """Run uv and return its result; its output is parsed only after its end, so as not to block it."""
-                cleaned, said = Lines(Policy.USABLE), list[str]()
-                environment = {**uv.variables, **variables, **IN_A_HURRY}
-                status = stream(argv, said.append, cancel=tools.cancel, environment=environment, lock=lock)
-                found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if status == 0 else ()
+                cleaned, environment = Lines(Policy.USABLE), {**uv.variables, **variables, **IN_A_HURRY}
+                with running(argv, cancel=tools.cancel, environment=environment, lock=lock) as child:
+                    said = list(child)
+                solved = child.returncode == 0
+                found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if solved else ()
                 return ResolverAnswer(
-                    status,
+                    child.returncode,
                     {package.name: package.version for package in found if package.version},
                     "\n".join(cleaned(line) for line in said if not is_step(line)),
                     [line for line in said if is_step(line)],

@@ -49,8 +49,8 @@ from assistant.install.in_place import (
     read_last_change,
     undo_change,
 )
+from assistant.install.installation import settle_target
 from assistant.install.kernel import folder_of_python, kernel_names_by_environment, remove_kernel, set_variables
-from assistant.install.recovery import settle_target
 from assistant.install.site import (
     MARKER,
     Marker,

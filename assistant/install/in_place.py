@@ -8,12 +8,13 @@ interrupted, or is undone. The list of what was there lies in the user's private
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace as with_changes
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.host.base import Host
@@ -32,17 +33,24 @@ from assistant.install.environments import (
 )
 from assistant.install.journal import Before, Entry, Journal, entry_for, locked, temporary_folder
 from assistant.install.kernel import record_kernel, register_kernel, restore_kernel
-from assistant.install.resolution import Package, resolve
 from assistant.install.site import Site, read_marker, write_marker
-from assistant.install.uv import Uv
+from assistant.install.uv import Package, Uv, resolve
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Part
 
-Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
+
+class Built(NamedTuple):
+    """An environment that can still be refused: as it will be, and, at `now`, with the paths that it has before that.
+
+    Programs that look at it hold the lock, too; without one it was there before.
+    """
+
+    environment: Environment
+    now: Environment
+    lock: Lock | None = None
 
 
 class Move(Record, frozen=True):
@@ -105,6 +113,7 @@ def in_place_notice(target: Path) -> Finding:
     return Finding(key="changed-in-place", severity=Severity.INFO, text=text)
 
 
+@contextmanager
 def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
     site: Site,
     moves: tuple[Move, ...],
@@ -113,10 +122,9 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
     environment: Environment,
     host: Host,
     uv: Uv,
-    verify: Verify,
     plan: Plan | None = None,
-) -> None:
-    """Install `packages` in an existing environment and remove those that `moves` remove; then call `verify`.
+) -> Iterator[Built]:
+    """Install `packages` in an existing environment and remove those that `moves` remove; a block may refuse that.
 
     A move to the same version installs it anew. Afterwards the environment's constraints and marker are updated, if it
     has them; with `plan` it gets constraints in any case, and its kernel is registered. If anything fails, the old
@@ -131,7 +139,7 @@ def change_in_place(  # noqa: PLR0913, PLR0917 - where, what, with what
             site, packages, index_url, held, going, [one.name for one in moves if one.before == one.after]
         )
         uv.cancel.check()
-        verify(environment, lock)
+        yield Built(environment, environment, lock)
         _update_constraints_and_marker(prefix, after, is_new=plan is not None)
         if plan:
             uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)

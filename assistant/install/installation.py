@@ -2,15 +2,16 @@
 
 `ChangeRequest.resolve_change` and `Difference.apply` do the same for packages of an existing environment. A new one,
 or one that the assistant made, is built beside its target, verified there and then renamed. An environment that the
-assistant did not make is changed in place: see `in_place`.
+assistant did not make is changed in place: see `in_place`. What a killed run left is finished or rolled back.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
@@ -19,17 +20,25 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
-from assistant.host.files import discard_folder, write_temporary
-from assistant.i18n import _, ngettext
+from assistant.host.files import discard_folder, make_private_folder, user_state, write_temporary
+from assistant.i18n import Text, _, ngettext
 from assistant.install.activation import write_variables
 from assistant.install.conflicts import find_broken_requirements, find_conflicts, project_undo_findings
 from assistant.install.constraints import constraints_uri, guard_files, write_guards
-from assistant.install.contents import PIP, find_incomplete, find_pip, install_and_check, link_own_files
-from assistant.install.downloads import files_on_disk, list_missing_large, wheel_path
-from assistant.install.environments import Places, build_beside
+from assistant.install.contents import (
+    PIP,
+    files_on_disk,
+    find_incomplete,
+    find_pip,
+    install_and_check,
+    link_own_files,
+    list_missing_large,
+    wheel_path,
+)
+from assistant.install.environments import Places, build_beside, settle_journal
 from assistant.install.in_place import (
+    Built,
     Move,
-    Verify,
     change_in_place,
     find_torch_index,
     in_place_notice,
@@ -37,7 +46,9 @@ from assistant.install.in_place import (
     moves_between,
     plan_for_resolving,
     resolve_versions,
+    restore_packages,
 )
+from assistant.install.journal import Entry, delete_stale_folders, entry_for, list_entries, locked, temporary_folder
 from assistant.install.kernel import (
     choose_kernel_name,
     choose_launcher_name,
@@ -45,8 +56,6 @@ from assistant.install.kernel import (
     record_kernel,
     register_kernel,
 )
-from assistant.install.recovery import settle_target
-from assistant.install.resolution import Package, Resolution, Unsolved, resolve, write_lock
 from assistant.install.site import Distribution, Site, interpreter, read_marker, write_marker
 from assistant.install.sources import Tools
 from assistant.install.target import (
@@ -58,21 +67,101 @@ from assistant.install.target import (
     resolve_target,
     target_or_default,
 )
-from assistant.install.uv import LOCK, Uv
-from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Part
+from assistant.install.uv import LOCK, Package, Resolution, Unsolved, Uv, resolve, write_lock
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Part
+
+
+class Outcome(StrEnum):
+    """What became of an interrupted installation."""
+
+    TAKEN_BACK = "taken-back"
+    REMOVED = "removed"  # the environment was being removed
+    FAILED = "failed"  # `error` says why; nothing was removed
+
+
+class Recovered(Record, frozen=True):
+    """The outcome for one target; `beside` is where its environment is now if something else is at its place."""
+
+    target: str
+    outcome: Outcome
+    beside: str = ""
+    error: Text = ""
+    hint: Text = ""
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the environment is gone, as its interrupted removal intended."""
+        return self.outcome is Outcome.REMOVED
+
+
+def recover(tools: Tools, only: Path | None = None) -> tuple[Recovered, ...]:
+    """Finish or roll back what killed installations left, at one target (`only`) or at all; return an outcome for each.
+
+    A failure is an outcome and not raised. Temporary folders of killed processes are deleted, too.
+    """
+    with suppress(OSError):
+        make_private_folder(user_state())
+    delete_stale_folders()
+    outcomes = []
+    for entry in [entry_for(only)] if only else list_entries():
+        target = str(only or entry.journal)
+        try:
+            journal = entry.read()
+            target = journal.target if journal else target
+            outcomes.append(_settle_entry(entry, tools))
+        except AssistantError as error:
+            outcomes.append(Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint))
+        except OSError as error:
+            reason = f"{target}: {error.strerror or error}."
+            outcomes.append(Recovered(target=target, outcome=Outcome.FAILED, error=reason))
+    return tuple(filter(None, outcomes))
+
+
+def settle_target(target: Path, tools: Tools) -> None:
+    """Finish or roll back what a killed installation or change left in a target; do nothing if none did.
+
+    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` if another process is
+    installing there right now, or it cannot be done.
+    """
+    parents = target.parents[:2] if target.name.startswith("python") else ()
+    for place in (target, *parents):
+        if os.path.lexists(entry_for(place).journal):
+            _settle_entry(entry_for(place), tools)
+
+
+def _settle_entry(entry: Entry, tools: Tools) -> Recovered | None:
+    """Take an entry's lock and finish or roll back what its journal records; return the outcome, None for none.
+
+    Raises `WorkFailed` or `BadInput` if it cannot be done, or another process holds the lock.
+    """
+    journal = entry.read()
+    with locked(Path(journal.target) if journal else entry.journal, entry) as (_entry, lock):
+        journal = entry.read()  # whoever held the lock may have settled it
+        if journal is None:
+            return None
+        beside = ""
+        if journal.before:
+            with temporary_folder() as (folder, _lock):
+                uv = tools.uv_of(journal.before.python).in_folder(folder, lock)
+                if not restore_packages(entry, journal, tools.host, uv):
+                    return None
+        else:
+            beside = str(settle_journal(entry, journal) or "")
+        is_removed = journal.kind == "remove" and not os.path.lexists(journal.target)
+        outcome = Outcome.REMOVED if is_removed else Outcome.TAKEN_BACK
+        return Recovered(target=journal.target, outcome=outcome, beside=beside)
 
 
 class Prepared(Record, frozen=True):
     """What an installation would do; `ready` is an environment at the target that already holds what the plan needs.
 
     `site` is the existing environment there, as it was when this was computed. `writes` are the files and folders that
-    it writes, `download` the bytes that it downloads, as far as known, `findings` what the user should know first,
-    `card` the name of the GPU for the launcher.
+    it writes, `download` the bytes that it downloads, as far as known, `findings` what the user should know first, and
+    of them `by_project` what a project would undo. `card` is the name of the GPU for the launcher.
     """
 
     plan: Plan
@@ -82,22 +171,26 @@ class Prepared(Record, frozen=True):
     writes: tuple[str, ...] = ()
     download: int = 0
     findings: tuple[Finding, ...] = ()
+    by_project: tuple[Finding, ...] = ()
     ready: Environment | None = None
     site: Site | None = None
     card: str = ""
 
-    def install(self, verify: Verify, tools: Tools) -> Environment:
-        """Install what was prepared, register its kernel, and return the environment; return `ready` unverified.
+    @contextmanager
+    def install(self, tools: Tools) -> Iterator[Built]:
+        """Install what was prepared, let a block verify it, then put it in place and register its kernel.
 
+        If the block raises, all changes are rolled back. If the environment is `ready`, there is nothing to verify.
         What a killed installation left there is finished or rolled back first. An existing environment that
-        `is_replaceable` is built anew and replaced; any other is changed in place. `verify` may refuse the result by
-        raising. Raises `BadInput` or `WorkFailed` before any change if the target cannot be used or its disk is too
-        full; and `WorkFailed`, `Cancelled` or what `verify` raises after all changes were rolled back.
+        `is_replaceable` is built anew and replaced; any other is changed in place. Raises `BadInput` or `WorkFailed`
+        before any change if the target cannot be used or its disk is too full; and `WorkFailed`, `Cancelled` or what
+        the block raises after all changes were rolled back.
         """
         target, host, plan = Path(self.target), tools.host, self.plan
         settle_target(target, tools)
         if self.ready:
-            return self.ready
+            yield Built(self.ready, self.ready)
+            return
         site = self.site.ask_again(host) if self.site else None
         check_target(target, site)
         present = site.versions if site else {}
@@ -113,10 +206,11 @@ class Prepared(Record, frozen=True):
         )
         if site and not is_replaceable(site, host):
             moves = moves_between(present, {**present, **self.resolution.versions})
-            change_in_place(site, moves, changes, plan.index_url, environment, host, uv, verify, plan)
+            work = change_in_place(site, moves, changes, plan.index_url, environment, host, uv, plan)
         else:
-            build_anew(plan, self.resolution.packages, plan.index_url, environment, site, host, uv, verify)
-        return environment
+            work = build_anew(plan, self.resolution.packages, plan.index_url, environment, site, host, uv)
+        with work as built:
+            yield built
 
 
 def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
@@ -133,13 +227,14 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     uv.progress(_("Resolving the packages"))
     changing = None if site is None or is_replaceable(site, tools.host) else site
     resolution, left_out = _resolve_with_added(plan, site, uv, tools, replaces=changing is None)
+    by_project = project_undo_findings(target, plan, resolution.versions)
     if ready := find_reusable(target, site, resolution):
-        return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
+        return Prepared(plan=plan, target=str(target), resolution=resolution, by_project=by_project, ready=ready)
     findings = (
         *tools.sources.index_findings(plan),
         *left_out,
         *((in_place_notice(target), *find_conflicts(changing, resolution.versions)) if changing else ()),
-        *project_undo_findings(target, plan, resolution.versions),
+        *by_project,
         *onedrive_findings(target),
     )
     for finding in findings:
@@ -156,6 +251,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
         writes=(*downloads, *inside, str(kernel_file(choose_kernel_name(plan, python)))),
         download=missing_bytes(packages),
         findings=findings,
+        by_project=by_project,
         site=site,
         card=card,
     )
@@ -215,6 +311,7 @@ def missing_bytes(packages: Sequence[Package]) -> int:
     return sum(package.size or 0 for package in packages if package.name not in on_disk)
 
 
+@contextmanager
 def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     plan: Plan,
     packages: Sequence[Package],
@@ -223,15 +320,13 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
     site: Site | None,
     host: Host,
     uv: Uv,
-    verify: Verify,
     versions: Mapping[str, str] | None = None,
-) -> None:
-    """Build an environment with exact packages beside its target, verify it, register its kernel, and rename it there.
+) -> Iterator[Built]:
+    """Build an environment with exact packages beside its target; after a block register its kernel and rename it.
 
     Files of `site`, which it replaces, that belong to no package are linked into it. A new one gets pip, too.
-    `versions` (by name) are for its constraints, by default the environment's packages. `verify` is given the
-    environment with the paths that it has before the renaming. Raises as `build_beside`, `put_in_place` and `verify`
-    do, after rolling all back.
+    `versions` (by name) are for its constraints, by default the environment's packages. Raises as `build_beside` and
+    `put_in_place` do, and what the block raises, after rolling all back.
     """
     target = Path(environment.path)
     with build_beside(target) as work:
@@ -253,7 +348,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
         write_marker(folder, plan, environment)
         uv.cancel.check()
         work.start_syncing()
-        verify(replace(environment, path=str(folder), python=str(python)), work.lock)
+        yield Built(environment, replace(environment, path=str(folder), python=str(python)), work.lock)
         uv.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
         kernel = record_kernel(environment.kernel, Path(environment.python)) if environment.kernel else None
         work.put_in_place(uv.cancel.check, kernel, partial(register_kernel, plan, environment))
@@ -315,8 +410,9 @@ class Difference(Record, frozen=True):
         ]
         return replace(before, distributions=(*stays, *incoming))
 
-    def apply(self, verify: Verify, tools: Tools) -> Environment:
-        """Make the change and return the environment; `verify` may refuse the result by raising. It can be undone.
+    @contextmanager
+    def apply(self, tools: Tools) -> Iterator[Built]:
+        """Make the change, which a block may refuse by raising; it can be undone.
 
         An environment that `is_replaceable` is built anew and replaced; any other is changed in place. If it fails the
         environment is as it was. Raises `BadInput`, `WorkFailed`, also if packages have changed since, or `Cancelled`.
@@ -340,10 +436,11 @@ class Difference(Record, frozen=True):
             packages = resolve_versions(site, versions, index_url, uv)
             before = marker.environment
             made = replace(before, packages={name: self.after[name] for name in before.packages if name in self.after})
-            build_anew(marker.plan, packages, index_url, made, site, host, uv, verify, self.after)
+            work = build_anew(marker.plan, packages, index_url, made, site, host, uv, self.after)
         else:
-            change_in_place(site, self.moves, self.packages, self.index_url, environment, host, uv, verify)
-        return environment
+            work = change_in_place(site, self.moves, self.packages, self.index_url, environment, host, uv)
+        with work as built:
+            yield built
 
 
 def _resolve_change(site: Site, request: ChangeRequest, tools: Tools, *, whole: bool) -> Difference:

@@ -24,14 +24,13 @@ from assistant.host.pip_settings import (
 )
 from assistant.host.process import Background, CancelToken
 from assistant.i18n import Message, _
-from assistant.install.downloads import delete_downloads
-from assistant.install.resolution import Package, check_index_url, find_single_package
+from assistant.install.contents import delete_downloads
 from assistant.install.site import Site
-from assistant.install.uv import Uv
-from assistant.model.event import Sink
+from assistant.install.uv import Package, Uv, check_index_url, find_single_package
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import replace
+from assistant.model.report import Sink
 from assistant.privacy import Policy, redact, without_credentials
 
 DEFAULT_INDEX = ""  # PyPI, which every installer asks when nothing is configured

@@ -1,4 +1,6 @@
-"""Remove characters that control a terminal, change the reading direction or are invisible from shown text.
+"""Make text harmless where it is shown: on a terminal and in HTML, which is written and escaped here alone.
+
+Characters that control a terminal, change the reading direction or are invisible are removed.
 
 A name or a log from somebody else is only ever text. Two that join letters and pictures stay (U+200C and U+200D):
 Persian, Indic scripts and emoji are spelled with them, and they neither move nor hide what stands beside them.
@@ -8,6 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+
+from assistant.i18n import language
 
 # Unicode's Cc, Cs, Zl and Zp, and those of Cf that show nothing (Unicode's TR 36; CVE-2021-42574).
 # The Arabic, Kaithi, Egyptian and musical signs of Cf are drawn; tags (U+E0000 to U+E007F) hide whole sentences.
@@ -18,12 +23,18 @@ _HIDDEN = (
 _STEERING = re.compile(rf"(?:[{_HIDDEN}]|\r(?!\n))+")  # \r alone goes back to the beginning of the line
 _BREAKING = re.compile(rf"[\t\n\r{_HIDDEN}]+")
 _ONE = re.compile(f"[{_HIDDEN}]")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")
 SHORT = 300  # characters; chosen: some lines of a terminal, and longer than any name of a GPU, a file or a package
 
 
 def visible(text: str) -> str:
     """Replace each run of control and invisible characters, but not line breaks and tabs, by U+FFFD."""
     return _STEERING.sub("\ufffd", text)
+
+
+def remove_colours(text: str) -> str:
+    """Return a text without a terminal's escape sequences for colours, titles and cursor moves."""
+    return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
 def one_line(text: str) -> str:
@@ -54,3 +65,74 @@ def _escape_in_toml(sign: str) -> str:
     if "\ud800" <= sign <= "\udfff":
         return "\ufffd"
     return f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else f"\\u{ord(sign):04x}"  # noqa: PLR2004 - the last of \u
+
+
+_NO_XML = dict.fromkeys((0xFFFE, 0xFFFF))  # no XML 1.0 may hold them (production Char), and they show nothing
+
+
+class Markup(str):
+    """SVG or HTML that was written here; any other text is escaped when it is put beside or between such."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> Markup:
+        return Markup(super().__add__(plain(other)))
+
+
+def plain(value: object) -> Markup:
+    """Return a value as text that is harmless in SVG and HTML: no tags, nothing hidden; `Markup` is returned unchanged.
+
+    A float is rounded to a tenth, as for pixels, and a message is written in the language in force.
+    """
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, float):
+        return Markup(f"{value:.1f}".removesuffix(".0"))
+    from html import escape  # noqa: PLC0415 - its table of entities, which only pages need
+
+    return Markup(escape(visible(str(value)).translate(_NO_XML)))
+
+
+def joined(parts: Iterable[object]) -> Markup:
+    """Return parts concatenated, those that are no `Markup` escaped."""
+    return Markup("".join(map(plain, parts)))
+
+
+def tag(name: str, /, *content: object, **attributes: object) -> Markup:
+    """Return an element around its content, all but `Markup` of it escaped; without any content, "<name/>".
+
+    HTML takes that for a start tag: there an empty element needs "" as its content. `stroke_width=2` becomes the
+    attribute stroke-width, and `class_` class; an attribute that is None is left out.
+    """
+    given = {
+        key: value if isinstance(value, float) else str(value) for key, value in attributes.items() if value is not None
+    }
+    named = "".join(f' {key.rstrip("_").replace("_", "-")}="{plain(value)}"' for key, value in given.items())
+    return Markup(f"<{name}{named}>{joined(content)}</{name}>" if content else f"<{name}{named}/>")
+
+
+def style(sheet: str) -> Markup:
+    """Return an element with a style sheet of ours, as it is: inside of `style` nothing is escaped."""
+    return Markup(f"<style>{sheet}</style>")
+
+
+def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | None = None) -> Markup:
+    """Return a whole page of HTML, of which a browser loads and runs only what the policy allows.
+
+    `sheet` is its style sheet, `class_` the class of its body's `main`.
+    """
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("title", title),
+        style(sheet),
+    )
+    page = tag("html", head, tag("body", tag("main", tag("h1", title), body, class_=class_)), lang=html_language())
+    return Markup(f"<!doctype html>\n{page}\n")
+
+
+def html_language() -> str:
+    """Return the language in force as HTML names it: zh-CN, where gettext says zh_CN."""
+    return language().replace("_", "-")

@@ -9,7 +9,7 @@ from itertools import islice
 
 import msgspec
 
-from assistant.catalog.names import pci_id
+from assistant.catalog.identity import pci_id
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import Device, Reading, bus_address, field, gib
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from assistant.catalog.names import pci_id, profiler_vendor, vendor_of_name
+from assistant.catalog.identity import pci_id, profiler_vendor, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import Device, Reading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.catalog.names import find_architecture, find_system, pci_id, vendor_of_name
+from assistant.catalog.identity import find_architecture, find_system, pci_id, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import Device, Reading, gib
 from assistant.parsers.nvidia import find_smi_complaint

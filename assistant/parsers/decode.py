@@ -15,13 +15,13 @@ from itertools import chain
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
+from assistant.model.visible import remove_colours
 
 PIECE = 4 * 2**20  # bytes decoded at a time (chosen), so that a log of 100 MB is not held twice
 SAMPLE = 65536  # bytes by which a binary file is told from a text (chosen)
 # How files begin that are no text: https://en.wikipedia.org/wiki/List_of_file_signatures
 MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\x89PNG", b"\x1f\x8b", b"SQLite format 3", b"%PDF", b"\xff\xd8\xff")
 _ODD_BYTES = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")
 # Upper halves of UTF-16's units in texts: Latin, Greek, Cyrillic, punctuation, Chinese, Japanese, Korean, emoji. Those
 # of line ends (0x0A, 0x0D) are not among them, which tells ASCII with UTF-16 appended to it (`>>`) from UTF-16.
 _IN_USE = bytes({0, 1, 2, 3, 4, *range(0x20, 0x28), *range(0x30, 0xA0), *range(0xAC, 0xE0), 0xF9, 0xFE, 0xFF})
@@ -49,13 +49,20 @@ def text_lines(file: io.BufferedReader) -> Iterator[str]:
 def _pieces(file: io.BufferedReader | io.BytesIO) -> Iterator[str]:
     """Yield a file's text, decoded and normalized, in pieces of whole lines; raise `BadInput` as `text_lines` does."""
     head = file.read1(PIECE)
-    encoding = _detect_utf16(head)
+    encoding, sample = _wide_encoding(head), head[:SAMPLE]
+    odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
+    if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
+        raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
     pieces: Iterable[bytes] = chain([head], iter(lambda: file.read1(PIECE), b""))
     if encoding:
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         pieces = (decoder.decode(piece).encode() for piece in pieces)
     for lines in _whole_lines(pieces):
-        yield normalize_text(_decode_lines(lines))
+        try:
+            text = lines.decode()
+        except UnicodeDecodeError:  # perhaps of a few lines alone
+            text = "\n".join(map(_line, lines.split(b"\n")))
+        yield normalize_text(text)
 
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -76,23 +83,9 @@ def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(begun)
 
 
-def _detect_utf16(data: bytes) -> str | None:
-    """Return the kind of UTF-16 that a text begins with, None for any other; raise `BadInput` for a binary file."""
-    encoding, sample = _wide_encoding(data), data[:SAMPLE]
-    odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
-    if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
-        raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
-    return encoding
-
-
 def normalize_text(text: str) -> str:
     """Return a text without colours, zeros and byte order marks, with line feeds alone at line ends."""
     return remove_colours(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").replace("\ufeff", "")
-
-
-def remove_colours(text: str) -> str:
-    """Return a text without a terminal's escape sequences for colours, titles and cursor moves."""
-    return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
 def _wide_encoding(data: bytes) -> str | None:
@@ -110,14 +103,6 @@ def _is_utf16_half(upper: bytes, lower: bytes) -> bool:
     half, zeros = len(lower) or 1, upper.count(0)
     written = zeros > 0.6 * half or (zeros > 0.1 * half and not upper.translate(None, _IN_USE))
     return written and lower.count(0) < 0.1 * half
-
-
-def _decode_lines(piece: bytes) -> str:
-    """Return lines decoded as UTF-8, or each line by itself as `_line` does if they are not all UTF-8."""
-    try:
-        return piece.decode()
-    except UnicodeDecodeError:
-        return "\n".join(map(_line, piece.split(b"\n")))
 
 
 def _line(line: bytes) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.catalog.identity import identify
-from assistant.catalog.names import pci_id, vendor_of, vendor_of_name
+from assistant.catalog.identity import identify, pci_id, vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 from assistant.parsers.cards import Device, Reading, bus_address

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from assistant.catalog.identity import identify_gpu
-from assistant.catalog.names import patterns
+from assistant.catalog.identity import identify_gpu, patterns
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assistant.catalog.names import pci_id, vendor_of, vendor_of_name, windows_release
+from assistant.catalog.identity import pci_id, vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 from assistant.parsers.cards import Device, Reading, gib

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog, Number, TorchWheel, number
-from assistant.catalog.rows import CORE, TorchRelease
+from assistant.catalog.tables import CORE, TorchRelease
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor

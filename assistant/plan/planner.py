@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -15,15 +15,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, JETSON_INDEX, Catalog, carried_by_torch_index, number
-from assistant.catalog.bundles import find_bundle, is_recipe, load_recipe_reader
+from assistant.catalog.catalog import find_bundle, is_recipe, load_recipe_reader
 from assistant.catalog.identity import Rate, find_rate
 from assistant.catalog.tables import Row
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine, Vendor
-from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, name_of, plain_requirement
 from assistant.model.record import replace
-from assistant.model.requirement import name_of, plain_requirement
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context, read_pins, reject, sentence, why_not_newest
 from assistant.plan.requirements import download_mb, onnxruntime_notes, plan_requirements
@@ -181,9 +180,13 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
     lines, lacking = plan_requirements(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *lacking]
     if candidate.backend is Backend.CPU:
-        warnings += _why_no_gpu(context, rejected)
+        warnings += [sentences((each.why, each.would_help), each.key) for each in rejected]
+        if not context.cards and context.driver.text and not context.driver.obstacle:
+            key = "container-without-gpu" if context.machine.container else "nvidia-driver-without-gpu"
+            warnings.append(sentence(key))
     warnings += onnxruntime_notes(candidate, context, lines)
     settings = _settings(candidate, context)
+    explained = (_(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}") for row in settings)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
     named = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
@@ -197,7 +200,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         requirements=lines,
         env={row.name: row.value for row in settings} | candidate.env,
         download_mb=download_mb(candidate, context),
-        reasons=(*candidate.reasons, *filter(None, (newer,)), *map(_explain_setting, settings)),
+        reasons=(*candidate.reasons, *filter(None, (newer,)), *explained),
         warnings=tuple(warnings),
         asked=tuple(name for name in dict.fromkeys(map(name_of, lines)) if name in named),
         constraints=request.constraints,
@@ -218,19 +221,6 @@ def _settings(candidate: Candidate, context: Context) -> list[Row]:
         if number(candidate.version) >= number(row.torch)
         if not row.targets or all(target.startswith(tuple(row.targets)) for target in targets)
     ]
-
-
-def _explain_setting(row: Row) -> Message:
-    """Return the sentence that says what a variable of the table does."""
-    return _(row.text, f"setting-{row.name}", setting=f"{row.name}={row.value}")
-
-
-def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
-    """Yield a warning for each rejection, and one if there is a working NVIDIA driver but no GPU."""
-    for rejection in rejected:
-        yield sentences((rejection.why, rejection.would_help), rejection.key)
-    if not context.cards and context.driver.text and not context.driver.obstacle:
-        yield sentence("container-without-gpu" if context.machine.container else "nvidia-driver-without-gpu")
 
 
 def _is_allowed(python: str, pythons: str) -> bool:

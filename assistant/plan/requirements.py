@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX, Catalog, number, python_range
-from assistant.catalog.bundles import (
+from assistant.catalog.catalog import (
     bundle_packages,
     find_bundle,
     has_wheel,
@@ -21,13 +21,11 @@ from assistant.catalog.bundles import (
     runtime_plugins,
 )
 from assistant.catalog.companions import bounds_beside
-from assistant.catalog.rows import FAMILY
-from assistant.catalog.tables import Row
+from assistant.catalog.tables import FAMILY, Row
 from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine, Vendor
-from assistant.model.plan import Backend, Request
-from assistant.model.requirement import name_of, requirement
+from assistant.model.plan import Backend, Request, name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
 from assistant.plan.candidates import Candidate, Context, applicable_requirements, best_companion, companions, sentence
 from assistant.plan.rocm import family_line, with_device_code

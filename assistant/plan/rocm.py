@@ -11,12 +11,11 @@ from packaging.requirements import Requirement
 
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, TorchWheel, number, python_range
 from assistant.catalog.companions import takes_device_extra
-from assistant.catalog.rows import FAMILY, AmdRelease
+from assistant.catalog.tables import FAMILY, AmdRelease
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.machine import Vendor
-from assistant.model.plan import Backend, Rejection
+from assistant.model.plan import Backend, Rejection, name_of
 from assistant.model.record import replace
-from assistant.model.requirement import name_of
 from assistant.plan.candidates import (
     Candidate,
     Context,
@@ -237,13 +236,17 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
     release = next((row for row in catalog.amd_releases if _can_install(row, context)), None)
     if release is None or (context.pins.local and variant == AMD_NIGHTLY):
         return None
-    key = "amd-nightly-index-has-code" if variant == AMD_NIGHTLY else "amd-index-has-code"
+    key, warnings = "amd-index-has-code", []
+    if variant == AMD_NIGHTLY:
+        key, warnings = "amd-nightly-index-has-code", [sentence("nightly-untested")]
+    if target.os == "windows" and release.adrenalin:
+        warnings.append(sentence("adrenalin-advised", driver=release.adrenalin))
     return Candidate(
         Backend.ROCM,
         variant,
         release.torch,
         (sentence(key, rocm=release.rocm, version=release.torch, names=_names(served), targets=_codes(served)),),
-        (*_amd_warnings(variant, release, context),),
+        tuple(warnings),
         targets=tuple(sorted({card.gfx or "" for card in served})),
         cards=tuple(served),
         index_url=catalog.index_url(variant, f"{release.torch}+rocm{release.rocm}") or "",
@@ -258,14 +261,6 @@ def _can_install(row: AmdRelease, context: Context) -> bool:
     torch = context.catalog.release(row.torch)
     enough = not target.glibc or target.glibc >= number(row.glibc)
     return enough and torch is not None and pins._replace(local=None).allow_release(torch)
-
-
-def _amd_warnings(variant: str, release: AmdRelease, context: Context) -> Iterable[Message]:
-    """Yield the warnings of a nightly build, and of the Windows driver that AMD advises."""
-    if variant == AMD_NIGHTLY:
-        yield sentence("nightly-untested")
-    if context.target.os == "windows" and release.adrenalin:
-        yield sentence("adrenalin-advised", driver=release.adrenalin)
 
 
 def with_device_code(line: str, targets: tuple[str, ...]) -> str:

@@ -10,11 +10,10 @@ from typing import Any
 
 from assistant.i18n import Message, Text, _
 from assistant.install import Prepared
-from assistant.model.event import Event, FindingRaised, LogLine, PartDone, Progress, Step
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan, Request
 from assistant.model.record import Record, replace
-from assistant.model.report import Level, Report
+from assistant.model.report import Event, FindingRaised, Level, LogLine, PartDone, Progress, Report, Step
 from assistant.session.state import (
     Adding,
     Detected,

@@ -12,8 +12,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, render_messages, replace
 from assistant.plan import explain
-from assistant.session.state import State, Unexplained
-from assistant.session.survey import EnvironmentSummary, Repair, Survey
+from assistant.session.state import EnvironmentSummary, Repair, State, Survey, Unexplained
 
 if TYPE_CHECKING:
     from assistant.diagnose import Log

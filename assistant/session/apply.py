@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
-from assistant.catalog.bundles import largest_bundle_in
+from assistant.catalog.catalog import largest_bundle_in
 from assistant.catalog.companions import takes_device_extra
 from assistant.export import Config, Drift, machine_drift, package_drift, plan_drift, report_drift
 from assistant.host.base import Host
@@ -17,10 +17,9 @@ from assistant.i18n import _
 from assistant.install import EnvironmentFolder, Resolution, Site
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Request
+from assistant.model.plan import Plan, Request, name_of
 from assistant.model.record import Record, replace
 from assistant.model.report import Report
-from assistant.model.requirement import name_of
 from assistant.plan import NIGHTLY, brings_cuda, make_plans
 
 

@@ -16,7 +16,7 @@ from packaging.version import Version
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.launchers import launch_line, launchers
-from assistant.catalog.rows import CORE, FAMILY
+from assistant.catalog.tables import CORE, FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (
     Log,
@@ -32,14 +32,13 @@ from assistant.diagnose import (
     supposed_cuda,
     with_interpreter,
 )
-from assistant.host.recording import private_names_here
+from assistant.host.live import private_names_here
 from assistant.i18n import Message, Text, _, in_language, render
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Plan, Request
+from assistant.model.plan import Backend, Plan, Request, name_of
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.requirement import name_of
 from assistant.parsers.mentioned import find_replaced_torch
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
@@ -529,7 +528,12 @@ def fill_in_plans(
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
-        if origin is None or origin.plan is None or remedy.plan or remedy.env or _is_whole(remedy)
+        # Without its plan a remedy stays if its commands do more than take a package away.
+        if origin is None
+        or origin.plan is None
+        or remedy.plan
+        or remedy.env
+        or any("uninstall" not in command for command in remedy.commands)
     )
     return possible or tuple(remedy for remedy, _origin in filled)
 
@@ -538,11 +542,6 @@ def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) ->
     """Return whether a remedy puts another release of PyTorch in place without naming what else is to change."""
     is_bare = origin is not None and origin.plan is not None and not origin.plan.pins
     return bool(is_bare and remedy.plan and _torch(machine) and remedy.plan.torch != _torch(machine))
-
-
-def _is_whole(remedy: Remedy) -> bool:
-    """Return whether a remedy's commands do something without its plan: they do not only take a package away."""
-    return any("uninstall" not in command for command in remedy.commands)
 
 
 def with_any_nvidia_gpu(machine: Machine, cuda: str) -> Machine:

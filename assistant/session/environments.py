@@ -1,9 +1,12 @@
-"""The environments on this machine: found, judged by what they hold, and looked into or mended when the user asks."""
+"""What is wrong on a machine and in its environments, which are found, judged, and mended when the user asks.
+
+Of the machine that is what detection saw, what stands between it and a better plan, and what its facts tell.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,27 +15,142 @@ from packaging.utils import canonicalize_name
 
 from assistant import verify
 from assistant.catalog import carried_by_torch_index, load_catalog
-from assistant.catalog.bundles import runtime_plugins
+from assistant.catalog.catalog import runtime_plugins
 from assistant.catalog.companions import installed_of_clash
-from assistant.catalog.rows import FAMILY
-from assistant.detect import detect
+from assistant.catalog.tables import FAMILY
+from assistant.detect import detect, find_broken_kernels
+from assistant.diagnose import load_rules
 from assistant.host.base import Host
 from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
 from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Request
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan, Planning, Request, name_of
 from assistant.model.record import replace
-from assistant.model.report import Environment, Report
-from assistant.model.requirement import name_of
+from assistant.model.report import Environment, Event, FindingRaised, Progress, Report, Step
 from assistant.plan import make_plans
-from assistant.session.doctor import environment_findings
-from assistant.session.state import State, Surveyed, finding_identity, required
-from assistant.session.survey import EnvironmentSummary, Repair, Survey
+from assistant.session.diagnosis import add_rule_remedies
+from assistant.session.state import EnvironmentSummary, Repair, State, Survey, Surveyed, finding_identity, required
+
+# What a user can change, by the planner's keys; each state of NVIDIA's driver is one too.
+MENDABLE = {
+    "devices-hidden",
+    "libc-musl",
+    "macos-too-old",
+    "mps-x86-python-rosetta",
+    "python-32bit",
+    "python-not-cpython",
+    "rocm-wsl-unsupported-gpu",
+    "windows-too-old",
+}
+# What detection sees in WSL and what keeps NVIDIA's driver from answering there: the cause is shown, not its effect.
+CAUSES_OF_DRIVER = {"wsl-host-too-old", "wsl-linux-driver-installed"}
+DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
+
+
+def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
+    """Detect a machine and return all findings about it; a replayed one is judged by its recording alone.
+
+    For the machine at hand these include torch builds that were replaced in environments. With `site`, the packages of
+    that environment are judged instead of those of the Python at hand, with its conflicts.
+    """
+    found = detect(host)
+    if host.replayed:
+        return machine_findings(found)
+    if site:
+        found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
+    settings = {name: answer.text for name in load_rules().variables if (answer := host.variable(name))}
+    found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
+    conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
+    return (*machine_findings(found, live=True), *conflicts, *EnvironmentFolder.find_all_replaced_builds(host))
+
+
+def package_findings(
+    packages: Mapping[str, str], python: str, machine: Machine, *, gpu_plan: bool = True
+) -> tuple[Finding, ...]:
+    """Return findings, with remedies, about `packages` (name to version) that do not go together on a machine.
+
+    `python` is their full version of Python; without `gpu_plan`, a build for the CPU is right even if there is a GPU.
+    """
+    there = replace(machine, packages=dict(packages), python=python)
+    return add_rule_remedies(load_rules().check_up(there, gpu_plan=gpu_plan, of_packages=True), there)
+
+
+def environment_findings(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
+    """Return the findings about what an environment holds now, with unmet requirements (see `package_findings`)."""
+    return (
+        *package_findings(site.versions, site.version, machine, gpu_plan=gpu_plan),
+        *EnvironmentFolder(Path(site.prefix)).conflicts(site),
+    )
+
+
+def findings_still_true(found: Detection, host: Host, *, passed: bool = False) -> tuple[Finding, ...]:
+    """Return detection's findings without those that no longer hold: of Jupyter kernels and this Python's packages.
+
+    All others are kept, as they cannot be checked again, except those that a verification that `passed` disproves.
+    """
+    now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
+    wrong = {finding.text for finding in (*find_broken_kernels(host), *load_rules().check_up(now, of_packages=True))}
+    asked = (
+        {finding.text for finding in load_rules().check_up(found.machine, of_packages=True)}
+        if host.ask("packages")
+        else set()
+    )
+    if host.ask("kernels"):
+        asked |= {finding.text for finding in found.findings if finding.key == "kernel-broken"}
+    asked |= {finding.text for finding in found.findings if passed and finding.key in DISPROVED}
+    return tuple(finding for finding in found.findings if finding.text in wrong or finding.text not in asked)
+
+
+def machine_findings(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
+    """Return all findings about a machine, with remedies: by its facts, on what rules out a better plan, by detection.
+
+    No two of them say the same. `live` says that the machine is the one at hand.
+    """
+    machine = found.machine
+    try:
+        planning = make_plans(machine, load_catalog())
+    except BadInput:  # nobody can read the version of its Python; what wants to plan for it will say so
+        planning = Planning()
+    causes = CAUSES_OF_DRIVER.intersection(finding.key for finding in found.findings)
+    obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
+    seen = {finding.key for finding in obstacles}
+    observed = tuple(finding for finding in found.findings if finding.key not in seen)
+    checked = load_rules().check_up(
+        machine,
+        {finding.key for finding in (*obstacles, *observed)},
+        live=live,
+        gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
+    )
+    return add_rule_remedies((*checked, *obstacles, *observed), machine)
+
+
+def _obstacles(planning: Planning) -> tuple[Finding, ...]:
+    """Return what rules out a better plan than the chosen one as findings, the first of each key.
+
+    They are warnings, but information if the user cannot change it, or if it would only bring a newer release of what
+    works already. If no plan was chosen, every rejection becomes a warning.
+    """
+    order, choice = list(Backend), planning.choice
+    found: dict[str, Finding] = {}
+    for rejection in planning.rejected:
+        # Backends are listed best first: only those at or before the choice would be taken instead of it.
+        if choice and order.index(rejection.backend) > order.index(choice.backend):
+            continue
+        mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
+        matters = choice is None or (mendable and choice.backend is not rejection.backend)
+        finding = Finding(
+            key=rejection.key,
+            severity=Severity.WARNING if matters else Severity.INFO,
+            text=rejection.why,
+            remedies=(Remedy(text=rejection.would_help),) if rejection.would_help else (),
+        )
+        found.setdefault(rejection.key, finding)
+    return tuple(found.values())
+
 
 _OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
@@ -276,19 +394,16 @@ def carry_out_repair(state: State, tools: Tools) -> Surveyed:
     """
     repair, machine = required(state.environments.repair), local_machine(state, tools.host)
 
-    def prove(made: Environment, lock: Lock) -> None:
-        """Raise `WorkFailed` with the first reason for which the changed environment does not count as repaired."""
-        site = Site.ask(Path(made.python), tools.host)
-        names = {*site.versions, *made.packages}
-        if differs := [name for name in names if site.versions.get(name) != made.packages.get(name)]:
-            raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
+    with repair.difference.apply(tools) as built:
+        site, expected = Site.ask(Path(built.now.python), tools.host), built.now.packages
+        names = sorted({*site.versions, *expected})
+        if differs := [name for name in names if site.versions.get(name) != expected.get(name)]:
+            raise _rejection(_("{names} would not have the versions that were shown", names=", ".join(differs)))
         left = set(map(finding_identity, site_findings(site, tools.host, machine, guarded=False)))
         if stays := [finding for finding in repair.mends if finding_identity(finding) in left]:
             raise _rejection(stays[0].text)
-        for check in _import_moved(repair.difference, site, lock, tools).wrong:
+        for check in _import_moved(repair.difference, site, built.lock, tools).wrong:
             raise _rejection(first_line(check.detail))
-
-    repair.difference.apply(prove, tools)
     return Surveyed(survey=state.survey.with_summary(inspect(state.environments.picked, state, tools)[0]))
 
 
@@ -296,7 +411,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")  # PEP 508: a requirement begins with 
 _GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 
-def _import_moved(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
+def _import_moved(difference: Difference, site: Site, lock: Lock | None, tools: Tools) -> Report:
     """Import the packages that changed, and torch, its family, NumPy and ONNX Runtime if they require a changed one.
 
     Returns the report. Findings are not passed on: a change that is refused leaves nothing to report.

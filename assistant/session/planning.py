@@ -25,17 +25,16 @@ from packaging.version import Version
 
 from assistant import addons
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX, load_catalog
-from assistant.catalog.bundles import is_recipe, load_recipe_reader
-from assistant.catalog.rows import CORE, FAMILY
+from assistant.catalog.catalog import is_recipe, load_recipe_reader
+from assistant.catalog.tables import CORE, FAMILY
 from assistant.host.download import file_name
 from assistant.i18n import Message, Text, _
 from assistant.install import Package, Prepared, Tools, Unsolved, prepare
 from assistant.model.errors import WorkFailed
-from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Finding, Severity
-from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.plan import Backend, Plan, Planning, name_of
 from assistant.model.record import replace
-from assistant.model.requirement import name_of
+from assistant.model.report import FindingRaised, Step
 from assistant.plan import (
     DEFAULT_BUILD,
     NIGHTLY,

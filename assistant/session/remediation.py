@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,15 +16,13 @@ from assistant.diagnose import UV_OPTIONS, load_rules, read_log
 from assistant.host.extras import find_uv
 from assistant.host.files import is_own_environment
 from assistant.host.live import LiveHost
-from assistant.host.process import stream
+from assistant.host.process import running
 from assistant.i18n import Message, _, render, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
-from assistant.model.plan import Backend
-from assistant.model.report import Environment
-from assistant.model.requirement import name_of
+from assistant.model.plan import Backend, name_of
+from assistant.model.report import Environment, LogLine, Progress, Step
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.diagnosis import (
@@ -38,8 +36,7 @@ from assistant.session.diagnosis import (
     offer_torch_for_kernel,
     places_in_log,
 )
-from assistant.session.doctor import findings_still_true
-from assistant.session.environments import inspect, is_changeable, site_findings
+from assistant.session.environments import findings_still_true, inspect, is_changeable, site_findings
 from assistant.session.state import Diagnosed, Mended, Outcome, Pasted, Source, State, Unexplained, required, unique
 from assistant.session.store import read_whole_log
 
@@ -181,12 +178,10 @@ def _run_fix(fix: Fix, environment: Environment, tools: Tools) -> Outcome:
 
     def run(words: Words, limit: float) -> int:
         """Run a command for at most `limit` seconds, log it and its output, and return its exit code."""
-
-        def log(line: str) -> None:
-            tools.sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
-
-        log(f"$ {command_line(words)}")
-        return stream(words, log, cancel=tools.cancel, environment=variables, limit=limit)
+        with running(words, cancel=tools.cancel, environment=variables, limit=limit) as child:
+            for line in chain([f"$ {command_line(words)}"], child):
+                tools.sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
+        return child.returncode
 
     changes = tuple(takewhile(lambda words: words[1:2] == ("pip",) and words[2] != "check", commands))
     changed = bool(changes) and _change_packages(changes, environment, tools)
@@ -218,7 +213,8 @@ def _change_packages(commands: tuple[Words, ...], environment: Environment, tool
             return False
         difference = change.resolve_change(site, tools, all_else=False)
         if difference.moves:
-            difference.apply(lambda _made, _lock: None, tools)
+            with difference.apply(tools):
+                pass
         lines = [move.words for move in difference.moves]
     except (BadInput, Unsolved) as error:
         if isinstance(error, Unsolved) and (error.only_source or len(commands) > 1):

@@ -16,8 +16,8 @@ from assistant.host.process import CancelToken
 from assistant.i18n import Message, _
 from assistant.install import Sources, Tools, Unsolved
 from assistant.model.errors import AssistantError, Cancelled
-from assistant.model.event import Event, FindingRaised, Sink
 from assistant.model.record import replace
+from assistant.model.report import Event, FindingRaised, Sink
 from assistant.session import environments, steps
 from assistant.session.actions import (
     Abandoned,
@@ -34,7 +34,7 @@ from assistant.session.actions import (
     next_automatic_task,
     reduce,
 )
-from assistant.session.doctor import findings_still_true
+from assistant.session.environments import findings_still_true
 from assistant.session.planning import plan_setup
 from assistant.session.remediation import apply_chosen_fix, diagnose_setup
 from assistant.session.state import Extra, Installed, Page, Result, State, Task, Verified

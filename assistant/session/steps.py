@@ -15,22 +15,25 @@ from assistant.detect import detect
 from assistant.export import Setup, export
 from assistant.host.base import Host, ReplayHost
 from assistant.host.files import is_own_environment
+from assistant.host.live import private_names_here
 from assistant.host.lock import Lock
-from assistant.host.recording import private_names_here
 from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import EnvironmentFolder, Prepared, Resolution, Site, Tools, Unsolved, prepare
 from assistant.machines import load
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import FindingRaised, LogLine, Part, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Backend, Plan, check_requirement, name_of
 from assistant.model.record import replace
-from assistant.model.report import Environment, Report, check_title
-from assistant.model.requirement import check_requirement, name_of
+from assistant.model.report import Environment, FindingRaised, LogLine, Part, Progress, Report, Step, check_title
 from assistant.plan import PlanInputs
-from assistant.session.doctor import environment_findings, machine_findings, package_findings
-from assistant.session.environments import no_answer_finding, site_findings
+from assistant.session.environments import (
+    environment_findings,
+    machine_findings,
+    no_answer_finding,
+    package_findings,
+    site_findings,
+)
 from assistant.session.planning import gpu_name, prepare_nearest
 from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
 
@@ -118,10 +121,12 @@ def install_prepared(state: State, tools: Tools) -> Installed:
 
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
     """Install what was prepared, verify it before it is committed, and report what is wrong with the environment."""
-    proofs: list[Report] = []
-    made = prepared.install(lambda made, lock: proofs.append(_verify(prepared, made, lock, tools, keep=keep)), tools)
-    _report_findings(made, replace(state, preview=prepared), tools)
-    return Installed(environment=made, proof=(*proofs, None)[0])
+    with prepared.install(tools) as built:
+        proof = _verify(prepared, built.now, built.lock, tools, keep=keep) if built.lock else None
+    there = () if prepared.site is None else _findings_in(built.environment, state, tools)
+    for finding in (*there, *prepared.by_project):
+        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+    return Installed(environment=built.environment, proof=proof)
 
 
 def _verify(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
@@ -257,21 +262,21 @@ def verify_environment(state: State, tools: Tools) -> Verified:
     """Verify the setup's environment on the chosen device and level, and report what is wrong with it now."""
     made, how = required(state.environment), state.choices
     report = verify.run(made, state.plan, device=how.device, level=how.level, sink=tools.sink, cancel=tools.cancel)
-    _report_findings(made, state, tools)
+    new = state.preview is not None and state.preview.site is None  # that what it holds goes together was seen to
+    found = () if new else _findings_in(made, state, tools)
+    if state.plan:
+        found += EnvironmentFolder(Path(made.path)).project_undo_findings(state.plan, made.packages)
+    for finding in found:
+        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
     return Verified(report=report)
 
 
-def _report_findings(made: Environment, state: State, tools: Tools) -> None:
-    """Report findings about an environment, unless it is newly made, and that a project would undo the installation."""
-    plan, preview = state.plan, state.preview
-    found: list[Finding] = []
-    if state.detection and not (preview and preview.site is None):
-        gpu = plan is None or plan.backend is not Backend.CPU
-        found += environment_findings(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
-    if plan:
-        found += EnvironmentFolder(Path(made.path)).project_undo_findings(plan, made.packages)
-    for finding in found:
-        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+def _findings_in(made: Environment, state: State, tools: Tools) -> tuple[Finding, ...]:
+    """Return what is wrong with what an environment holds now; () if the machine is not known."""
+    if state.detection is None:
+        return ()
+    gpu = state.plan is None or state.plan.backend is not Backend.CPU
+    return environment_findings(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
 
 
 def write_export(state: State, tools: Tools) -> Exported:

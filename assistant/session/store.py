@@ -21,18 +21,18 @@ from assistant.host.files import (
     user_state,
     write_atomically,
 )
+from assistant.host.live import private_names_here
 from assistant.host.process import is_running
-from assistant.host.recording import private_names_here
 from assistant.i18n import Message, Text, _, render
 from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
-from assistant.model.event import Event, LogLine, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.model.report import Environment
-from assistant.parsers.decode import normalize_text, remove_colours, text_pieces
+from assistant.model.report import Environment, Event, LogLine, Step
+from assistant.model.visible import remove_colours
+from assistant.parsers.decode import normalize_text, text_pieces
 from assistant.privacy import Lines, redact
 from assistant.session.state import (
     WHOLE,

@@ -7,10 +7,9 @@ from typing import Literal, NamedTuple
 
 from assistant.catalog import Catalog, number
 from assistant.catalog.refresh import VARIANT, Refreshed, Seen, parse_wheels, refresh_tables, variants_to_read
-from assistant.catalog.rows import FAMILY
-from assistant.host.index_page import ACCEPT, Listed, read_index_page, read_required_versions
+from assistant.catalog.tables import FAMILY
 from assistant.host.process import run_within
-from assistant.host.web import Budget, Page, Unreachable, Web
+from assistant.host.web import ACCEPT, Budget, Listed, Page, Unreachable, Web, read_index_page, read_required_versions
 from assistant.i18n import Message, Text, _
 from assistant.install import Sources
 from assistant.model.record import Record

@@ -15,31 +15,36 @@ from pathlib import Path
 
 import msgspec
 
-from assistant.catalog.bundles import recipe_trial
+from assistant.catalog.catalog import recipe_trial
 from assistant.catalog.companions import companion_trial, system_needs
-from assistant.catalog.rows import Trial
+from assistant.catalog.tables import Trial
 from assistant.host.lock import Lock
-from assistant.host.process import CancelToken, stream
+from assistant.host.process import CancelToken, Child, running
 from assistant.i18n import Message, Text, _, first_line, lines, render, sentences
-from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, FindingRaised, LogLine, Part, Progress, Sink, Step
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Backend, Plan, packages_to_import
 from assistant.model.record import Record, decoder, replace
 from assistant.model.report import (
     CHECKS,
     RIGHT,
     Check,
     Environment,
+    Event,
+    FindingRaised,
     Level,
+    LogLine,
+    Part,
+    Progress,
     Report,
+    Sink,
     Status,
+    Step,
     check_title,
     checked_package,
     package_check,
     recipe_check,
 )
-from assistant.model.requirement import packages_to_import
 from assistant.privacy import Lines, Policy
 
 CHILD = Path(__file__).with_name("child.py")
@@ -125,29 +130,30 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
         results.skip((recipe_check(recipe),), unknown)
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
 
-    def start(child: Child, **request: object) -> None:
-        """Run a process for the checks of a child that have no result yet, and record how it ended or timed out."""
-        words = [*command, json.dumps({"device": device, "checks": results.open_keys(child.keys), **request})]
-        child.restart()
-        try:
-            child.end(stream(words, child.read_line, cancel=child, environment=variables, lock=lock))
-        except Cancelled:
-            if not child.record_timeout():
-                raise
+    stop = CancelToken(cancel)
 
-    child = Child(results, keys, cancel, limit_per_check)
+    def start(group: Group, limit: float, **request: object) -> None:
+        """Run a process for the checks of a group that have no result yet."""
+        words = [*command, json.dumps({"device": device, "checks": results.open_keys(group.keys), **request})]
+        with running(words, cancel=stop, environment=variables, limit=limit, lock=lock) as child:
+            group.follow(child)
+
+    group = Group(results, keys)
     while results.open_keys(keys):
-        start(child, ready=[key for key, check in results.done.items() if check.status in RIGHT], memory=memory_limit)
+        right = [key for key, check in results.done.items() if check.status in RIGHT]
+        start(group, limit_per_check, ready=right, memory=memory_limit)
     if "import" in keys and results.done["import"].status not in RIGHT:
         results.skip(asked, sentence("needs", {"need": "import"}))
     limit = IMPORT_LIMIT_FACTOR * limit_per_check
-    alone = [Child(results, (key,), cancel, limit) for key in results.open_keys(asked)]
+
+    def try_package(key: str) -> None:
+        start(Group(results, (key,)), limit, packages={key: asked[key]})
+
     with ThreadPoolExecutor(IMPORT_WORKERS) as pool:
         try:
-            list(pool.map(lambda child: start(child, packages={key: asked[key] for key in child.keys}), alone))
+            list(pool.map(try_package, results.open_keys(asked)))
         except BaseException:  # Ctrl-C, which the children do not hear in their own sessions, ends them all
-            for child in alone:
-                child.set()
+            stop.set()
             raise
     results.progress(_("Verification done"))
     return results.report(time.monotonic() - started)
@@ -231,38 +237,37 @@ class _Line(Record, frozen=True):
     values: dict[str, str | int | float] = {}
 
 
-class Child(CancelToken):
-    """The processes that run some checks, one after another: their output, how they end, and when to end them.
+class Group:
+    """Some checks that one process runs, or several one after another: what they write, and how they end."""
 
-    It is itself the token that stops a process: on the user's request, at a check's time limit, or after `set`. That
-    is called once a package's check has its result, as what a library leaves running would keep the output open.
-    """
-
-    def __init__(self, results: Results, keys: Sequence[str], cancel: CancelToken | None, limit: float) -> None:
-        super().__init__()
+    def __init__(self, results: Results, keys: Sequence[str]) -> None:
         self.keys = tuple(keys)
-        self._results, self._cancel, self._limit = results, cancel, limit
+        self._results = results
         self._left = len(keys)
         self._timeouts = 0
         self._cleaned = Lines(Policy.USABLE)
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
-        self.restart()
 
-    def restart(self) -> None:
-        """Restart the time limit, for another check."""
-        self._expired = False
-        self._deadline = time.monotonic() + self._limit
+    def follow(self, child: Child) -> None:
+        """Read what a process writes, and record how it ended, or that it took too long for one check.
 
-    def __bool__(self) -> bool:
-        if self._cancel or super().__bool__():
-            return True
-        self._expired = self._expired or time.monotonic() > self._deadline
-        return self._expired
+        That of a package's check is left at its result: what a library leaves running would keep the output open.
+        """
+        try:
+            for line in child:
+                if self.read_line(line):
+                    child.restart_limit()
+                if checked_package(self.keys[0]) and not self._results.open_keys(self.keys):
+                    return
+        except TimeoutError:
+            self.record_timeout(child.limit)
+        else:
+            self.end(child.returncode)
 
-    def read_line(self, text: str) -> None:
-        """Record one line of the child's output: facts, a start or a result; other lines are sent as log lines.
+    def read_line(self, text: str) -> bool:
+        """Record one line of the output: facts, a start or a result; other lines are sent as log lines.
 
-        A start restarts the time limit and sends progress. The result of a package's check also stops the process.
+        A start sends progress; returns whether it was one.
         """
         try:
             line = decoder(_Line).decode(text)
@@ -270,18 +275,16 @@ class Child(CancelToken):
             if text.strip():
                 self._stray.append(self._cleaned(text)[:LINE_LIMIT])
                 self._results.send(LogLine(step=Step.VERIFY, text=self._stray[-1]))
-            return
+            return False
         self._results.facts.update(line.facts)
         if line.start is not None:
-            self.restart()
             self._stray.clear()
             self._results.progress(check_title(line.start))
         if line.check is not None and line.check.key in self.keys:
             self._timeouts = 0
             detail = lines((sentence(line.reason, line.values), line.check.detail))
             self._results.finish(replace(line.check, detail=detail))
-            if checked_package(line.check.key):
-                self.set()
+        return line.start is not None
 
     def end(self, code: int) -> None:
         """Record a process's exit status: the first check without a result has failed; later ones stay open.
@@ -296,19 +299,15 @@ class Child(CancelToken):
         elif self._left and (code != MEMORY_EXIT or self._left == left):
             self._stop(Status.FAILED, describe_exit(code), go_on=self._results.done.keys() >= FIRST)
 
-    def record_timeout(self) -> bool:
-        """Give the first check without a result the status "timeout"; return False if the user stopped it instead.
+    def record_timeout(self, limit: float) -> None:
+        """Give the first check without a result the status "timeout": it took more than `limit` seconds.
 
         Later checks are left for another process, or skipped: if one of the first three checks has no result, or after
-        the third timeout in a row. Return True also if the process was stopped when all checks had results.
+        the third timeout in a row.
         """
-        if not self._expired:
-            return not self._results.open_keys(self.keys)
         self._timeouts += 1
         go_on = self._results.done.keys() >= FIRST and self._timeouts < MOST_TIMEOUTS
-        text = _("It did not end within {seconds:g} seconds.", seconds=self._limit)
-        self._stop(Status.TIMEOUT, text, go_on=go_on)
-        return True
+        self._stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.", seconds=limit), go_on=go_on)
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool) -> None:
         """Give the first check without a result a status and a detail, to which the libraries' last lines are added.
@@ -392,16 +391,13 @@ def check_finding(check: Check, device: str) -> Finding | None:
         evidence=(check.detail,) if check.detail else (),
     )
     package = checked_package(check.key)
-    return replace(finding, **_package_finding(package, check, device)) if package else finding
-
-
-def _package_finding(package: str, check: Check, device: str) -> dict[str, object]:
-    """Return as a dict the `text` and `remedies` of the finding about a distribution that does not work."""
+    if not package:
+        return finding
     reason = first_line(check.detail)
     next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
     lacking = missing_system_parts(check, device)
     text = _("{package} does not work in this environment: {reason}", package=package, reason=reason)
-    return {"text": text, "remedies": tuple(Remedy(text=text) for text in (*lacking, next_step))}
+    return replace(finding, text=text, remedies=tuple(Remedy(text=text) for text in (*lacking, next_step)))
 
 
 _SYSTEMS = {"win32": "windows", "darwin": "macos"}

@@ -7,7 +7,7 @@ from assistant.detect import detect
 from assistant.host.base import ReplayHost
 from assistant.i18n import render, say, use_language
 from assistant.machines import label, load, shipped
-from assistant.markup import tag
+from assistant.model.visible import tag
 from assistant.plan import make_plans
 from assistant.views import plan_title
 

@@ -8,19 +8,16 @@ from assistant.export import first_notebook, write_first_notebook
 from assistant.host.files import current_folder
 from assistant.i18n import Text, language, render, say
 from assistant.machines import label, load
-from assistant.markup import Markup, style, tag
 from assistant.model.errors import Cancelled
-from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record
-from assistant.model.report import Environment
-from assistant.model.visible import visible
+from assistant.model.report import Environment, Step
+from assistant.model.visible import Markup, style, tag, visible
 from assistant.session.actions import Action
-from assistant.session.state import Page, Phase, State, StepStatus
+from assistant.session.state import Page, Phase, State, StepStatus, find_stage, is_unresolved
 from assistant.wizard import html
 from assistant.wizard.shared_widgets import Foot, Head
-from assistant.wizard.stage import find_stage, is_unresolved
 
 # Events for JupyterLab's extension (labextension/static/remoteEntry.js).
 OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"

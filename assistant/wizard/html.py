@@ -1,4 +1,4 @@
-"""The pieces that the wizard's HTML is built of; `markup.tag` writes and escapes all of them."""
+"""The pieces that the wizard's HTML is built of; `visible.tag` writes and escapes all of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 from collections.abc import Iterable
 
 from assistant.i18n import Text, as_typed, say
-from assistant.markup import Markup, joined, tag
 from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.visible import Markup, joined, tag
 from assistant.views import remedy_blocks
 
 # Drawn on a square of 16 by 16; they take the colour of the text beside them.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from assistant.host.recording import private_names_here
+from assistant.host.live import private_names_here
 from assistant.i18n import say
-from assistant.markup import Markup, joined, tag, web_page
-from assistant.model.event import Step
 from assistant.model.finding import Severity
+from assistant.model.report import Step
+from assistant.model.visible import Markup, joined, tag, web_page
 from assistant.privacy import redact
 from assistant.session.state import Phase, State
 from assistant.wizard import html

@@ -12,7 +12,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from assistant.markup import Markup, plain
+from assistant.model.visible import Markup, plain
 
 STATIC = Path(__file__).with_name("static")
 
@@ -54,7 +54,7 @@ def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
 
 
 class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types
-    """Shows HTML, and takes none but what `markup.tag` has written and so has escaped.
+    """Shows HTML, and takes none but what `visible.tag` has written and so has escaped.
 
     The browser inserts it unchanged: `innerHTML`, unsanitised (jupyter-widgets/ipywidgets#2636).
     """

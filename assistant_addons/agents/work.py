@@ -17,7 +17,7 @@ from mcp.types import CallToolResult, TextContent
 
 from assistant.api import AssistantError, Text, render, sentences
 from assistant.api.steps import record_fault
-from assistant.api.system import CancelToken, stream
+from assistant.api.system import CancelToken, running
 from assistant.api.texts import USABLE_FIELDS, Policy, as_typed, private_names_here, redact, visible
 
 # Paths and commands, which the agent and its user must be able to use as they stand: they lose secrets alone.
@@ -31,17 +31,16 @@ def run(words: Sequence[str], cancel: CancelToken, stdin: str | None = None) -> 
 
     Raises `AssistantError` with its output and exit code if it prints none, and `Cancelled`.
     """
-    lines: list[str] = []
     # -P: the folder that an agent works in may hold a stranger's modules, and is no place to import from.
     command = [sys.executable, "-P", "-m", "torch_setup_assistant", *words, "--json"]
     text = stdin and stdin.encode(errors="replace").decode()
-    code = stream(command, lines.append, cancel=cancel, stdin=text)
-    printed = "\n".join(lines)
+    with running(command, cancel=cancel, stdin=text) as child:
+        printed = "\n".join(child)
     for start in re.finditer(r"^[\[{]", printed, re.MULTILINE):  # what it says beside that comes through the same pipe
         with suppress(ValueError):
             return json.JSONDecoder().raw_decode(printed, start.start())[0]
     error = AssistantError(printed.strip())
-    error.exit_code = code
+    error.exit_code = child.returncode
     raise error
 
 

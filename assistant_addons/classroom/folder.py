@@ -7,7 +7,7 @@ import shutil
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -155,14 +155,17 @@ class Folder:
             )
         if remote:
             logins = (*index_urls, *sources.settings.index_urls, *sources.uv_indexes)
-            download(
-                remote,
-                self._hear,
-                self.tools.cancel,
-                settings=sources.settings,
-                index_urls=logins,
-                patience=patience,
-            )
+            with closing(
+                download(
+                    remote,
+                    self.tools.cancel,
+                    settings=sources.settings,
+                    index_urls=logins,
+                    patience=patience,
+                )
+            ) as headways:
+                for headway in headways:
+                    self._report(headway.have)
         there |= digests(self.path, [one.path for one in missing], self.tools.cancel)
         files = {one.path: File(path=one.path, sha256=there[one.path], bytes=self._size(one.path)) for one in wanted}
         self.fetched += sum(files[one.path].bytes for one in missing)
@@ -194,11 +197,12 @@ class Folder:
     def _size(self, path: str) -> int:
         return (self.path / path).stat().st_size
 
-    def _hear(self, file: Fetch, _have: int) -> None:
-        """Report the download of each file once, when it begins."""
-        if file.path not in self._begun:
-            self._begun.add(file.path)
-            self.tools.sink(Progress(step=Step.INSTALL, text=_("Downloading {file}", file=Path(file.path).name)))
+    def _report(self, paths: Iterable[str]) -> None:
+        """Report the download of each file once, when it has begun."""
+        for path in paths:
+            if path not in self._begun:
+                self._begun.add(path)
+                self.tools.sink(Progress(step=Step.INSTALL, text=_("Downloading {file}", file=Path(path).name)))
 
 
 def digests(folder: Path, paths: Iterable[str], cancel: CancelToken) -> dict[str, str]:

@@ -29,7 +29,7 @@ from assistant.api.steps import (
     plan_title,
     rejection_reason,
 )
-from assistant.api.system import NAME, stream
+from assistant.api.system import NAME, running
 from assistant_addons.classroom.folder import PYTHONS, Bundle, Kind, Without
 
 _OLDEST = (3, 11)  # the assistant's own: `requires-python`
@@ -260,7 +260,8 @@ def unpack_python(folder: Path, kind: Kind) -> None:
     if place.is_dir():
         words = [find_uv(), "python", "install", "--no-config", "--quiet", kind.python]
         known = {"UV_PYTHON_INSTALL_MIRROR": place.as_uri(), "UV_PYTHON_INSTALL_BIN": "0"}
-        stream(words, lambda _line: None, environment={**known, "UV_PYTHON_INSTALL_REGISTRY": "0"})
+        with running(words, environment={**known, "UV_PYTHON_INSTALL_REGISTRY": "0"}) as child:
+            list(child)
 
 
 def _carries(made_for: Machine, machine: Machine) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from assistant.api import BadInput, Message, WorkFailed, _, render, replace, say
 from assistant.api.steps import MARKER, Fetch, Package, Patience, Tools, file_name, find_uv, plan_title
-from assistant.api.system import NAME, __version__, stream, unwritable_error
+from assistant.api.system import NAME, __version__, running, unwritable_error
 from assistant.api.texts import LANGUAGES, Markup, html_language, in_language, joined, style, tag
 from assistant_addons.classroom.folder import (
     LOCKS,
@@ -281,8 +281,9 @@ def archives(wanted: Iterable[tuple[str, str]], tools: Tools) -> dict[tuple[str,
         return {}
     which = ("--all-platforms", "--all-arches", "--only-downloads")
     words = [find_uv(), "python", "list", *which, "--output-format", "json", "--no-config"]
-    listed: list[str] = []
-    if stream(words, listed.append, cancel=tools.cancel):
+    with running(words, cancel=tools.cancel) as child:
+        listed = list(child)
+    if child.returncode:
         return {}
     rows = [row for line in listed if line.startswith("[") for row in json.loads(line)]
     found: dict[tuple[str, str], Fetch] = {}

@@ -27,7 +27,7 @@ from assistant.api.system import (
     child_environment,
     discard_folder,
     read_regular,
-    stream,
+    running,
     user_cache,
     write_atomically,
 )
@@ -127,10 +127,11 @@ def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit:
     lines: list[str] = []
     apart = Isolation(child_environment({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
     try:
-        status = stream(argv, lines.append, limit=limit, isolation=apart)
+        with running(argv, limit=limit, isolation=apart) as child:
+            lines.extend(child)
     except TimeoutError:
         return Outcome(124, "\n".join([*lines, say("Not finished after {seconds:.0f} s.", seconds=limit)]))
-    return Outcome(status, "\n".join(lines))
+    return Outcome(child.returncode, "\n".join(lines))
 
 
 def environment_with_torch() -> str:

@@ -24,7 +24,7 @@ from assistant.api.system import (
     fsync_path,
     put_in_place,
     read_regular,
-    stream,
+    running,
     telemetry_off,
     unwritable_error,
 )
@@ -157,7 +157,8 @@ def call(
         argv = [program, "-X", "utf8", "-c", BOOT, json.dumps(_own_paths(python))]
         isolation = Isolation(clean_environment(folder), folder, LONGEST_LINE, watch)
         try:
-            code = stream(argv, lines.append, cancel=cancel, limit=bounds.seconds, stdin=stdin, isolation=isolation)
+            with running(argv, cancel=cancel, limit=bounds.seconds, stdin=stdin, isolation=isolation) as child:
+                lines.extend(child)
         except TimeoutError as error:
             raise Ended("time", -1, tuple(lines)) from error
         finally:
@@ -166,8 +167,8 @@ def call(
             refused = from_json(read_regular(folder / REFUSAL), Refusal, function)
             raise (BadInput if refused.code == BadInput.exit_code else WorkFailed)(refused.message, hint=refused.hint)
         short = watch.exceeded or any("MemoryError" in line or "bad_alloc" in line for line in lines)
-        if code or not (folder / ANSWER).exists():
-            raise Ended("memory" if short else "", code, tuple(lines))
+        if child.returncode or not (folder / ANSWER).exists():
+            raise Ended("memory" if short else "", child.returncode, tuple(lines))
         return from_json(read_regular(folder / ANSWER, ANSWER_BYTES), kind, function)
 
 

@@ -26,8 +26,7 @@ from assistant.catalog.companions import (
     version_ranges,
     wheel_sources,
 )
-from assistant.catalog.rows import Trial
-from assistant.catalog.tables import load_table, rows
+from assistant.catalog.tables import Trial, load_table, rows
 from assistant.model.plan import Backend
 
 CATALOG = load_catalog()

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import (
+from assistant.catalog.catalog import (
     CLASH,
     has_wheel,
     is_build,

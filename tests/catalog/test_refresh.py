@@ -6,8 +6,7 @@ from catalogs import catalog_as_of, with_tables
 
 from assistant.catalog import Catalog
 from assistant.catalog.refresh import Seen, refresh_tables, variants_to_read
-from assistant.catalog.rows import AmdRelease, TorchRelease
-from assistant.catalog.tables import Table
+from assistant.catalog.tables import AmdRelease, Table, TorchRelease
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_json, to_json
 from assistant.plan import make_plans

@@ -11,8 +11,7 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.catalog.refresh import Seen, refresh_tables
-from assistant.catalog.rows import AmdRelease, TorchRelease
-from assistant.catalog.tables import load_table, refreshed_path, user_tables, write_tables
+from assistant.catalog.tables import AmdRelease, TorchRelease, load_table, refreshed_path, user_tables, write_tables
 from assistant.host import files
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace

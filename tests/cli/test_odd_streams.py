@@ -15,8 +15,8 @@ from assistant.cli import commands as cli
 from assistant.cli.journey import Bar, with_own_python
 from assistant.host.live import LiveHost
 from assistant.host.process import REQUESTS_TO_END
-from assistant.model.event import Progress, Step
 from assistant.model.plan import Request
+from assistant.model.report import Progress, Step
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")]
 PLAN = "plan --offline --replay linux-arch-rx6700xt-directml"

@@ -16,7 +16,7 @@ from tables import sampled
 
 import assistant
 from assistant.export.config import config_text
-from assistant.host.streams import PLAIN
+from assistant.host.files import PLAIN
 
 NOWHERE = "http://127.0.0.1:9/simple"  # port 9 is discard's, where nobody listens
 USUAL = {"plan", "diagnose"}  # prose and signs; with --full every command

@@ -7,7 +7,7 @@ import pytest
 from assistant.detect import read_report
 from assistant.model.errors import BadInput
 from assistant.parsers.mentioned import read_mentioned
-from assistant.session.doctor import machine_findings
+from assistant.session.environments import machine_findings
 
 DUMP = """Collecting environment information...
 PyTorch version: 2.5.1+cu124

@@ -10,7 +10,7 @@ import pytest
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
-from assistant.host.process import is_running, stream
+from assistant.host.process import is_running, running
 
 pytestmark = pytest.mark.process
 
@@ -26,41 +26,42 @@ def _chinese_code_page(monkeypatch):
 
 def test_a_child_is_read_as_it_writes():
     """One that is streamed and one that detection asks, such as `pip config list`."""
-    lines: list[str] = []
-    assert stream([sys.executable, "-c", SAY], lines.append) == 0
-    assert lines == [NAMED]
+    with running([sys.executable, "-c", SAY]) as child:
+        assert list(child) == [NAMED]
+    assert child.returncode == 0
     assert LiveHost().run(sys.executable, "-c", SAY).text.strip() == NAMED
 
 
 def test_a_name_that_is_no_text_ends_no_child():
     """A file's name of undecodable bytes is written with escapes."""
-    lines: list[str] = []
-    assert stream([sys.executable, "-c", r"print('a\udc80b')"], lines.append) == 0
-    assert lines == [r"a\udc80b"]
+    with running([sys.executable, "-c", r"print('a\udc80b')"]) as child:
+        assert list(child) == [r"a\udc80b"]
+    assert child.returncode == 0
 
 
 def test_pip_reads_its_own_file():
     """The locale stays as it is: `pip config set` writes pip.ini in the locale's encoding."""
     code = "import sys; print(sys.flags.utf8_mode, end=' '); import os; print(os.environ.get('PYTHONUTF8'))"
-    lines: list[str] = []
-    stream([sys.executable, "-c", code], lines.append)
-    assert lines == [f"{sys.flags.utf8_mode} {os.environ.get('PYTHONUTF8')}"]
+    with running([sys.executable, "-c", code]) as child:
+        assert list(child) == [f"{sys.flags.utf8_mode} {os.environ.get('PYTHONUTF8')}"]
 
 
 def test_a_child_that_prints_before_it_reads_gets_its_input():
     """Neither waits for the other, though both texts are longer than a pipe holds."""
     text = "line\n" * 200_000
     code = "import sys; print('\\n'.join(map(str, range(50_000)))); print(len(sys.stdin.read()))"
-    lines: list[str] = []
-    assert stream([sys.executable, "-c", code], lines.append, stdin=text, limit=60) == 0
+    with running([sys.executable, "-c", code], stdin=text, limit=60) as child:
+        lines = list(child)
+    assert child.returncode == 0
     assert len(lines) == 50_001
     assert lines[-1] == str(len(text))
 
 
 def test_a_child_that_reads_nothing_keeps_to_its_time():
     """Its input waits in a full pipe meanwhile."""
-    with pytest.raises(TimeoutError):
-        stream([sys.executable, "-c", "import time; time.sleep(600)"], print, stdin="line\n" * 200_000, limit=1)
+    words = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with pytest.raises(TimeoutError), running(words, stdin="line\n" * 200_000, limit=1) as child:
+        list(child)
 
 
 def test_a_child_that_cannot_be_recorded_ends(monkeypatch, tmp_path):
@@ -74,8 +75,8 @@ def test_a_child_that_cannot_be_recorded_ends(monkeypatch, tmp_path):
     lock = Lock(tmp_path / "lock")
     assert lock.take() is None
     monkeypatch.setattr(lock, "add_child", refuse)
-    with pytest.raises(MemoryError):
-        stream([sys.executable, "-c", "import time; time.sleep(600)"], print, lock=lock)
+    with pytest.raises(MemoryError), running([sys.executable, "-c", "import time; time.sleep(600)"], lock=lock):
+        pass
     lock.release()
     assert not is_running(started[0])
 

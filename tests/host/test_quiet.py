@@ -17,7 +17,7 @@ from assistant.export import Setup
 from assistant.export.config import config_text, read_config
 from assistant.export.write import texts
 from assistant.host.live import LiveHost
-from assistant.host.process import stream, telemetry_off
+from assistant.host.process import running, telemetry_off
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 
@@ -49,8 +49,9 @@ def test_the_table_names_the_switches():
 
 def test_a_child_is_quiet():
     """One that is streamed, as installers and the verification are."""
-    lines: list[str] = []
-    assert stream([sys.executable, "-c", TELL], lines.append) == 0
+    with running([sys.executable, "-c", TELL]) as child:
+        lines = list(child)
+    assert child.returncode == 0
     assert json.loads(lines[0]) == telemetry_off()
 
 
@@ -69,8 +70,8 @@ def test_what_is_read_has_no_colours(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     for name in COLOURS[1:]:
         monkeypatch.setenv(name, "1")
-    lines: list[str] = []
-    assert stream([sys.executable, "-c", TELL_COLOURS], lines.append) == 0
+    with running([sys.executable, "-c", TELL_COLOURS]) as child:
+        lines = list(child)
     assert json.loads(lines[0]) == ["1", None, None]
     assert json.loads(LiveHost().run(sys.executable, "-c", TELL_COLOURS).text) == ["1", None, None]
     script = "from assistant.host.process import replace_process; import sys; replace_process([sys.executable, '-c', "
@@ -87,8 +88,9 @@ def test_onnx_runtime_leaves_no_number_behind(tmp_path: Path):
     onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
     run = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])"
     homes = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
-    lines: list[str] = []
-    assert stream([sys.executable, "-c", run, tmp_path / "m.onnx"], lines.append, environment=homes) == 0, lines
+    with running([sys.executable, "-c", run, tmp_path / "m.onnx"], environment=homes) as child:
+        lines = list(child)
+    assert child.returncode == 0, lines
     assert not list((tmp_path / "home").rglob("*"))
 
 
@@ -104,8 +106,8 @@ def test_what_the_user_has_set_stays(monkeypatch):
     """Their own value is the way out, an empty one too."""
     monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
     monkeypatch.setenv("DO_NOT_TRACK", "")
-    lines: list[str] = []
-    stream([sys.executable, "-c", TELL], lines.append, environment={"HF_HUB_DISABLE_TELEMETRY": "no"})
+    with running([sys.executable, "-c", TELL], environment={"HF_HUB_DISABLE_TELEMETRY": "no"}) as child:
+        lines = list(child)
     told = json.loads(lines[0])
     assert (told["ORT_DISABLE_TELEMETRY"], told["DO_NOT_TRACK"], told["HF_HUB_DISABLE_TELEMETRY"]) == ("0", "", "no")
     assert os.environ["ORT_DISABLE_TELEMETRY"] == "0"

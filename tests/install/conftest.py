@@ -11,7 +11,7 @@ from install.faults import BODY, Ground, TroubledIndex
 from install.workbench import Bench
 from loopback import LoopbackIndex
 
-from assistant.install import downloads
+from assistant.install import contents
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def bench(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Mon
     """Give a bench whose kernels go to a folder of its own."""
     for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setattr(downloads, "LARGE", 0)  # so that what is fetched is counted
+    monkeypatch.setattr(contents, "LARGE", 0)  # so that what is fetched is counted
     return Bench(loopback_index, tmp_path)
 
 
@@ -46,7 +46,7 @@ def ground(troubled_index: TroubledIndex, tmp_path: Path, monkeypatch: pytest.Mo
     }
     for name, value in settings.items():  # of the user whose uv undoes and takes back
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(downloads, "LARGE", BODY // 2)  # so that torch's wheel is one, as it is everywhere else
+    monkeypatch.setattr(contents, "LARGE", BODY // 2)  # so that torch's wheel is one, as it is everywhere else
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # what a killed installer leaves there is debris too
     made = Ground(troubled_index, tmp_path)

@@ -21,24 +21,21 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from install.workbench import imports_torch, install
+from install.workbench import Verify, imports_torch, install
 from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
-from assistant.install import downloads
-from assistant.install.in_place import Verify
-from assistant.install.resolution import Resolution, resolve
+from assistant.install import contents
 from assistant.install.site import Site, write_marker
 from assistant.install.sources import Sources, Tools
-from assistant.install.uv import Uv
+from assistant.install.uv import Resolution, Uv, resolve
 from assistant.model.errors import Cancelled
-from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import from_json, to_json
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Event
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 BODY = 300_000  # bytes of the library in torch's wheel
@@ -325,7 +322,7 @@ def _serve(job: dict[str, str]) -> None:
     ground = Ground(index, Path(job["folder"]))
     resolution = from_json(job["resolution"], Resolution, "resolution")
     LiveHost().facts("platform")
-    downloads.LARGE = BODY // 2
+    contents.LARGE = BODY // 2
     import jupyter_client.kernelspec  # noqa: F401, PLC0415 - before the forks
 
     for line in sys.stdin:

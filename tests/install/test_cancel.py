@@ -13,9 +13,9 @@ from install.faults import Ground, Nursery, picture
 from install.test_damage import again, copied
 from install.test_hostile_state import versions
 
-from assistant.host.process import CancelToken, defer_signals, is_running, stream
+from assistant.host.process import CancelToken, defer_signals, is_running, running
 from assistant.install.contents import find_incomplete
-from assistant.install.recovery import recover
+from assistant.install.installation import recover
 from assistant.model.errors import Cancelled
 
 pytestmark = [
@@ -79,12 +79,11 @@ def test_ctrl_c_waits_for_the_end_of_what_must_not_be_cut() -> None:
 def test_a_child_that_does_not_want_to_end_is_killed() -> None:
     """A stop does not depend on the child's good will."""
     code = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True)"
-    said, cancel = [], CancelToken()
-
-    def hear(line: str) -> None:
-        said.append(int(line))
+    cancel = CancelToken()
+    with running([sys.executable, "-c", f"{code}; time.sleep(600)"], cancel=cancel) as child:
+        lines = iter(child)
+        next(lines)
         cancel.set()
-
-    with pytest.raises(Cancelled):
-        stream([sys.executable, "-c", f"{code}; time.sleep(600)"], hear, cancel=cancel)
-    assert not is_running(said[0])
+        with pytest.raises(Cancelled):
+            next(lines)
+    assert not is_running(child.pid)

@@ -13,21 +13,18 @@ import pytest
 from install.faults import Ground, Nursery, picture, rich_wheel
 from install.test_hostile_state import BODIES, put, site_of, versions, write
 from install.test_mending import project
-from install.workbench import imports_torch
+from install.workbench import imports_torch, installed
 from tables import sampled
 
 from assistant.host.live import LiveHost
 from assistant.install import in_place
-from assistant.install.contents import find_incomplete
-from assistant.install.downloads import wheel_path
+from assistant.install.contents import find_incomplete, wheel_path
 from assistant.install.environments import Places
-from assistant.install.installation import prepare
-from assistant.install.recovery import Outcome, recover
+from assistant.install.installation import Outcome, prepare, recover
 from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
-from assistant.model.event import LogLine
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, LogLine
 
 pytestmark = [
     pytest.mark.process,
@@ -192,7 +189,7 @@ def test_packages_and_the_pip_that_the_user_added_come_along(ground: Ground) -> 
     add(ground, ground.standing, "mine", "1.0")
     add(ground, ground.standing, "pip", "99.0")
     rich_wheel(ground.index.folder / "mine", "mine", "2.0")
-    prepare(ground.plan, str(ground.standing), ground.tools).install(imports_torch, ground.tools)
+    installed(prepare(ground.plan, str(ground.standing), ground.tools), imports_torch, ground.tools)
     held = Site.ask(ground.standing, LiveHost()).versions
     assert (held["torch"], held["mine"], held["pip"]) == ("9.0", "1.0", "99.0")
     assert Places(ground.standing).old.exists()
@@ -205,7 +202,7 @@ def test_a_package_from_a_folder_makes_the_environment_one_that_is_changed_in_pl
     subprocess.run([*words, "--python", ground.standing / "bin" / "python", "--editable", folder], check=True)
     prepared = prepare(ground.plan, str(ground.standing), ground.tools)
     assert [finding.key for finding in prepared.findings if finding.key == "changed-in-place"]
-    prepared.install(imports_torch, ground.tools)
+    installed(prepared, imports_torch, ground.tools)
     assert versions(ground.standing) == {**ground.resolution().versions, "mine": "0.1"}
     assert not Places(ground.standing).old.exists()
 

@@ -12,8 +12,7 @@ from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import RemotePlan, Sources, Tools
 from assistant.install.elsewhere import uv_platform
-from assistant.install.resolution import resolve
-from assistant.install.uv import Uv
+from assistant.install.uv import Uv, resolve
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan

@@ -21,8 +21,8 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install import EnvironmentFolder, Resolution
 from assistant.install.environments import Places
+from assistant.install.installation import recover
 from assistant.install.journal import entry_for
-from assistant.install.recovery import recover
 from assistant.install.site import Site
 from assistant.model.errors import WorkFailed
 from assistant.model.report import Environment
@@ -288,9 +288,9 @@ def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground
     )
     code = (
         "import sys; from assistant.install.journal import temporary_folder as f\n"
-        "from assistant.host.process import stream\n"
-        "with f() as (folder, lock):\n"
-        "    stream([sys.executable, '-c', sys.argv[1], folder], lambda line: print(line, flush=True), lock=lock)"
+        "from assistant.host.process import running\n"
+        "with f() as (folder, lock), running([sys.executable, '-c', sys.argv[1], folder], lock=lock) as child:\n"
+        "    for line in child:\n        print(line, flush=True)"
     )
     first = subprocess.Popen([sys.executable, "-c", code, busy], stdout=subprocess.PIPE, text=True)
     with first:

@@ -20,23 +20,22 @@ from assistant.host.files import full_path
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import read_uv_settings
-from assistant.install import EnvironmentFolder, downloads
+from assistant.install import EnvironmentFolder, contents
 from assistant.install.activation import FOLDER, without_variables, write_variables
 from assistant.install.conflicts import find_conflicts
 from assistant.install.constraints import add_to_pip_configuration, remove_from_pip_configuration
-from assistant.install.downloads import delete_downloads, list_missing_large
+from assistant.install.contents import delete_downloads, list_missing_large
 from assistant.install.environment_folder import MadeEnvironment
 from assistant.install.installation import prepare
 from assistant.install.kernel import remove_kernel
-from assistant.install.resolution import check_index_url, resolve
 from assistant.install.site import Distribution, Site, interpreter
 from assistant.install.target import check_path, find_plan_target
+from assistant.install.uv import check_index_url, resolve
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Progress
 from assistant.model.finding import Severity
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Backend, Plan, check_requirement
 from assistant.model.record import replace
-from assistant.model.requirement import check_requirement
+from assistant.model.report import Progress
 from assistant.model.shell import command_line
 
 
@@ -452,8 +451,8 @@ def test_offline_without_the_files_says_so(bench: Bench, monkeypatch: pytest.Mon
     assert resolve(bench.plan, offline).versions == resolution.versions  # from uv's cache; sizes are no reason to ask
     assert bench.index.requests == []
     bench.uv = lambda: offline
-    for large in (0, downloads.LARGE + 10**6):  # the assistant's to fetch, and uv's
-        monkeypatch.setattr(downloads, "LARGE", large)
+    for large in (0, contents.LARGE + 10**6):  # the assistant's to fetch, and uv's
+        monkeypatch.setattr(contents, "LARGE", large)
         with pytest.raises(WorkFailed, match="is not on this machine"):
             bench.make(resolution)
     assert not bench.target.exists()

@@ -22,10 +22,9 @@ from assistant.cli import commands as cli
 from assistant.host.live import LiveHost
 from assistant.install.environments import Places, delete_previous, remove_folders, swap_with_previous
 from assistant.install.in_place import read_last_change
-from assistant.install.installation import prepare
+from assistant.install.installation import Outcome, prepare, recover
 from assistant.install.journal import Before, Journal, entry_for
 from assistant.install.kernel import KernelNote
-from assistant.install.recovery import Outcome, recover
 from assistant.install.site import MARKER, Site
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import replace, to_json

@@ -8,13 +8,13 @@ import pytest
 from install.workbench import Bench
 
 from assistant.host.live import LiveHost
-from assistant.host.process import stream
+from assistant.host.process import running
 from assistant.install.installation import find_reusable, list_commands
 from assistant.install.site import Site, interpreter, is_ours
 from assistant.install.target import check_disk, check_target
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace
+from assistant.model.report import LogLine, Progress
 
 pytestmark = pytest.mark.process
 
@@ -22,9 +22,8 @@ pytestmark = pytest.mark.process
 def test_an_environment_is_made_and_known_as_a_kernel(bench: Bench, tmp_path: Path) -> None:
     """It imports what was resolved and has a kernel; every package is counted, every line of uv is logged."""
     made = bench.make(bench.resolution())
-    lines: list[str] = []
-    stream([made.python, "-c", "import torch, numpy; print(torch.__version__)"], lines.append)
-    assert lines == ["9.0"]
+    with running([made.python, "-c", "import torch, numpy; print(torch.__version__)"]) as child:
+        assert list(child) == ["9.0"]
     assert made.packages == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
     assert (tmp_path / "JUPYTER_DATA_DIR" / "kernels" / "torch-cpu-9.0" / "kernel.json").is_file()
     assert is_ours(bench.target)

@@ -25,9 +25,8 @@ from assistant.install.in_place import plan_for_resolving
 from assistant.install.installation import Difference
 from assistant.install.site import Site, interpreter, write_marker
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Event
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Event
 
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
@@ -65,7 +64,9 @@ class Patient:
 
     def change(self, wanted: ChangeRequest, prove: Callable[..., None] = lambda _made, _lock: None) -> Environment:
         """Change it."""
-        return self.difference(wanted).apply(prove, self.tools)
+        with self.difference(wanted).apply(self.tools) as built:
+            prove(built.now, built.lock)
+        return built.environment
 
     @property
     def versions(self) -> dict[str, str]:

@@ -127,4 +127,4 @@ def test_a_disk_that_fails_is_no_fault_of_the_assistant(tmp_path):
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").touch()
     with pytest.raises(WorkFailed, match="cannot be written"):
-        download([Fetch("file:///wheel", str(tmp_path / "file" / "wheel"))], lambda _file, _have: None, CancelToken())
+        list(download([Fetch("file:///wheel", str(tmp_path / "file" / "wheel"))], CancelToken()))

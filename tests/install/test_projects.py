@@ -24,9 +24,9 @@ from assistant.install.conflicts import (
     project_toml_lines,
     project_undo_findings,
 )
-from assistant.install.resolution import resolve
 from assistant.install.site import Site
 from assistant.install.target import find_plan_target
+from assistant.install.uv import resolve
 from assistant.model.record import replace
 
 pytestmark = pytest.mark.process

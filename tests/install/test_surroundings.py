@@ -18,9 +18,8 @@ from tables import sampled
 
 from assistant.host.files import make_private_folder, user_state
 from assistant.install.environments import Places
-from assistant.install.installation import prepare
+from assistant.install.installation import prepare, recover
 from assistant.install.kernel import kernel_folder
-from assistant.install.recovery import recover
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 
 pytestmark = [

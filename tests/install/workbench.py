@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +15,15 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install import Prepared, Site, Sources, Tools
-from assistant.install.in_place import Verify
-from assistant.install.resolution import Resolution, resolve
-from assistant.install.uv import Uv
-from assistant.model.event import Event
+from assistant.install.uv import Resolution, Uv, resolve
 from assistant.model.plan import Backend, Plan
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Event
 
+Verify = Callable[[Environment, Lock | None], None]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def imports_torch(made: Environment, _lock: Lock) -> None:
+def imports_torch(made: Environment, _lock: Lock | None) -> None:
     """Verify as much as a torch without mathematics allows, and leave no compiled files behind."""
     subprocess.run([made.python, "-B", "-c", "import torch"], check=True, capture_output=True)
 
@@ -44,7 +43,14 @@ class UvTools(Tools):
 def install(plan: Plan, resolution: Resolution, target: Path, site: Site | None, uv: Uv, verify: Verify) -> Environment:
     """Install a resolution with this uv."""
     tools = UvTools(LiveHost(), Sources(LiveHost()), uv.sink, uv.cancel, given=uv)
-    return Prepared(plan=plan, target=str(target), resolution=resolution, site=site).install(verify, tools)
+    return installed(Prepared(plan=plan, target=str(target), resolution=resolution, site=site), verify, tools)
+
+
+def installed(prepared: Prepared, verify: Verify, tools: Tools) -> Environment:
+    """Install what was prepared, unless `verify` refuses it."""
+    with prepared.install(tools) as built:
+        verify(built.now, built.lock)
+    return built.environment
 
 
 class Bench:

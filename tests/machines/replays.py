@@ -18,7 +18,7 @@ from assistant.model.machine import Expected, Recording
 from assistant.model.record import to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
-from assistant.session.doctor import machine_findings
+from assistant.session.environments import machine_findings
 
 _UNTOLD = {"schema", "evidence"}  # of a machine: what is no fact
 

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from recorded import Recorded, recorded
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import bundles
+from assistant.catalog.catalog import bundles
 from assistant.detect import detect
 from assistant.export import Config
 from assistant.host.base import ReplayHost
@@ -26,7 +26,7 @@ from assistant.model.record import render_messages, replace, to_json
 from assistant.model.report import Environment, Report
 from assistant.plan import make_plans, without_unused_facts
 from assistant.session.apply import choose_approach
-from assistant.session.doctor import CAUSES_OF_DRIVER, examine
+from assistant.session.environments import CAUSES_OF_DRIVER, examine
 from assistant.views import machine_rows
 
 CATALOG = load_catalog()

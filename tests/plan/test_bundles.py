@@ -9,7 +9,7 @@ from catalogs import catalog_as_of
 from packaging.requirements import Requirement
 from tables import each
 
-from assistant.catalog.bundles import bundle_packages, bundles, find_bundle, largest_bundle_in
+from assistant.catalog.catalog import bundle_packages, bundles, find_bundle, largest_bundle_in
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.model.record import replace

@@ -19,11 +19,10 @@ from tables import each
 
 from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder, Site, Sources
-from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.model.record import from_plain, replace
-from assistant.model.report import Environment, Status
+from assistant.model.report import Environment, Status, Step
 from assistant.session.actions import Add, blockers, next_automatic_task
 from assistant.session.session import Session
 from assistant.session.state import Adding, Detected, Installed, Phase, Planned, State, Task

@@ -18,10 +18,10 @@ from assistant.detect import detect
 from assistant.host.base import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
-from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
+from assistant.model.report import Step
 from assistant.plan import make_plans
 from assistant.session.apply import unknown_requirements
 from assistant.session.session import Session

@@ -19,7 +19,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import (
+from assistant.session.environments import (
     environment_findings,
     examine,
     findings_still_true,

@@ -23,8 +23,7 @@ from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
 from assistant.session.environments import is_mendable, mending_change, survey_environments
 from assistant.session.session import Session
-from assistant.session.state import Detected, Page, Phase, State, Task
-from assistant.session.survey import EnvironmentSummary, Light
+from assistant.session.state import Detected, EnvironmentSummary, Light, Page, Phase, State, Task
 
 pytestmark = pytest.mark.full
 

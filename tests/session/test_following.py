@@ -14,11 +14,10 @@ from tables import each
 from assistant.host.base import ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
-from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.model.report import Environment, Report
+from assistant.model.report import Environment, Report, Step
 from assistant.session.actions import Choose, Failed, Finished, Simulate, next_automatic_task, reduce
 from assistant.session.planning import plan_setup
 from assistant.session.session import TASKS, Session

@@ -17,15 +17,15 @@ from install.faults import picture
 from loopback import LoopbackIndex, with_code
 from runners import InlineRunner, asked, watch
 
-from assistant.catalog import bundles
-from assistant.catalog.bundles import Bundle
-from assistant.catalog.rows import Trial
+from assistant.catalog import catalog
+from assistant.catalog.catalog import Bundle
+from assistant.catalog.tables import Trial
 from assistant.host.live import LiveHost
 from assistant.install import Sources
-from assistant.model.event import Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
+from assistant.model.report import Progress, Step
 from assistant.session.actions import Resume
 from assistant.session.session import Session, ThreadRunner
 from assistant.session.state import Choices, Detected, Phase, Planned, State, Task
@@ -134,7 +134,7 @@ def test_a_recipes_verification_call_decides(
     """What imports and yet does not do what the recipe is for is not kept, and the sentence quotes the call."""
     trial = Trial(call="import invokeai.app.run_app, torch; print(torch.__version__)", on_cpu=True)
     recipe = Bundle(key="invokeai", title="InvokeAI", lead="", trial=trial)
-    monkeypatch.setattr(bundles, "load_recipe_reader", lambda: SimpleNamespace(recipes=lambda: (recipe,)))
+    monkeypatch.setattr(catalog, "load_recipe_reader", lambda: SimpleNamespace(recipes=lambda: (recipe,)))
     wheel = loopback_index.add("invokeai", "6.14")
     with_code(wheel, "invokeai", "")
     with_code(wheel, "invokeai/app/run_app", "raise ValueError('no model')")

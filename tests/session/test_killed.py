@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from session.test_installing import Make, make, make_standing, run
 
-from assistant.model.event import Step
 from assistant.model.record import to_json
+from assistant.model.report import Step
 from assistant.session.actions import Resume
 from assistant.session.state import Phase, Task
 
@@ -30,7 +30,7 @@ from pathlib import Path
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools
-from assistant.model.event import Progress
+from assistant.model.report import Progress
 from assistant.model.record import from_json
 from assistant.session.state import State, Task
 from assistant.session.session import perform_task

@@ -18,16 +18,26 @@ from runners import InlineRunner
 from assistant.host.live import LiveHost
 from assistant.install import ChangeRequest, Site, Sources
 from assistant.install.site import Distribution
-from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Remedy, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Step
 from assistant.session.actions import Mend, Pick, blockers
 from assistant.session.remediation import all_fixes, requested_change, runnable_commands
 from assistant.session.session import Runner, Session, ThreadRunner
-from assistant.session.state import Detected, Diagnosed, Environments, Installed, Outcome, Phase, Source, State, Task
-from assistant.session.survey import EnvironmentSummary, Survey
+from assistant.session.state import (
+    Detected,
+    Diagnosed,
+    Environments,
+    EnvironmentSummary,
+    Installed,
+    Outcome,
+    Phase,
+    Source,
+    State,
+    Survey,
+    Task,
+)
 
 pytestmark = pytest.mark.process
 

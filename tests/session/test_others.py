@@ -11,8 +11,7 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.environments import is_mendable
 from assistant.session.remediation import all_fixes
-from assistant.session.state import Installed, State
-from assistant.session.survey import EnvironmentSummary
+from assistant.session.state import EnvironmentSummary, Installed, State
 from assistant.wizard.panels.environments import make_row
 
 

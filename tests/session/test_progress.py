@@ -8,9 +8,9 @@ import pytest
 from tables import each
 
 from assistant.i18n import render
-from assistant.model.event import Part, Progress, Step
+from assistant.model.report import Part, Progress, Step
 from assistant.session.state import Phase, State, StepStatus, Task
-from assistant.wizard.panels.install import draw_working
+from assistant.wizard.panels.setup import draw_working
 
 
 def phases(drawn: str) -> list[str]:

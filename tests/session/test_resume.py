@@ -10,11 +10,10 @@ import pytest
 from tables import each
 
 from assistant import __version__
-from assistant.model.event import Step
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Step
 from assistant.session.actions import Resume, reduce
 from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task
 from assistant.session.store import (

@@ -12,9 +12,9 @@ from runners import InlineRunner, NoHost, wait_for
 from assistant.host.base import Answer, ReplayHost
 from assistant.install import Sources, Tools
 from assistant.machines import load
-from assistant.model.event import LogLine, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend
+from assistant.model.report import LogLine, Step
 from assistant.session.session import TASKS, Runner, Session, ThreadRunner
 from assistant.session.state import Detected, Phase, State, Task
 from assistant.session.store import Store

@@ -6,12 +6,11 @@ from tables import each
 
 from assistant.i18n import Message
 from assistant.install import Prepared, Resolution
-from assistant.model.event import FindingRaised, LogLine, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.report import Environment, Report
+from assistant.model.report import Environment, FindingRaised, LogLine, Report, Step
 from assistant.session.actions import Begin, Choose, Failed, Finished, Reported, Simulate, Stop, blockers, reduce
 from assistant.session.state import (
     Detected,

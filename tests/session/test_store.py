@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from assistant import __version__
-from assistant.model.event import Step
 from assistant.model.record import replace, to_json
+from assistant.model.report import Step
 from assistant.session.actions import Begin, reduce
 from assistant.session.state import Choices, Phase, State, Task
 from assistant.session.store import LOGS, Saved, Store

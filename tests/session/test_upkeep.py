@@ -13,8 +13,8 @@ from torch_wheels import ARM, LINUX, WINDOWS, add_torch
 
 from assistant.catalog import Catalog
 from assistant.catalog.tables import Row
-from assistant.host.index_page import read_index_page, read_required_versions
 from assistant.host.live import LiveHost
+from assistant.host.web import read_index_page, read_required_versions
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace

@@ -11,8 +11,8 @@ from assistant.diagnose import diagnose
 from assistant.export.write import write_all
 from assistant.i18n import render
 from assistant.model.errors import WorkFailed
-from assistant.model.event import FindingRaised
 from assistant.model.machine import Machine
+from assistant.model.report import FindingRaised
 from assistant.verify import run_checks
 
 DEVICE = Path(start.__file__).parent / "runtime" / "device.py"

@@ -12,9 +12,8 @@ from tables import each
 from assistant import verify
 from assistant.host.process import CancelToken
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.event import FindingRaised, LogLine, Progress
 from assistant.model.plan import Backend, Plan
-from assistant.model.report import QUICK, Environment, Status
+from assistant.model.report import QUICK, Environment, FindingRaised, LogLine, Progress, Status
 from assistant.verify import run_checks
 
 SPEED = "speed.matmul.float32"

@@ -9,8 +9,7 @@ import pytest
 from tables import each
 
 from assistant.i18n import render
-from assistant.model.event import FindingRaised, Progress
-from assistant.model.report import FULL, Status, verdict
+from assistant.model.report import FULL, FindingRaised, Progress, Status, verdict
 from assistant.verify import run_checks
 from assistant.views import speed_lines
 

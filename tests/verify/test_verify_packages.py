@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 import verify.mismatches as made
 
-from assistant.catalog import bundles
-from assistant.catalog.bundles import Bundle
-from assistant.catalog.rows import Trial
+from assistant.catalog import catalog
+from assistant.catalog.catalog import Bundle
+from assistant.catalog.tables import Trial
 from assistant.host.extras import find_uv
 from assistant.host.process import CancelToken
 from assistant.model.errors import Cancelled
@@ -140,7 +140,7 @@ def test_a_recipes_call_is_run_beside_the_imports(tmp_path: Path, monkeypatch: p
         ("vllm", Trial(call="import vllm", on_cpu=False)),
     )
     recipes = tuple(Bundle(key=key, title=key, lead="", trial=trial) for key, trial in trials)
-    monkeypatch.setattr(bundles, "load_recipe_reader", lambda: SimpleNamespace(recipes=lambda: recipes))
+    monkeypatch.setattr(catalog, "load_recipe_reader", lambda: SimpleNamespace(recipes=lambda: recipes))
     ground, case = Ground(tmp_path), made.Case("whisperx", made.PASSED, made.package("whisperx", ""))
     ground.install((case,))
     for recipe, status, words in [

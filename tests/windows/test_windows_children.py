@@ -26,12 +26,13 @@ import sys
 from pathlib import Path
 import assistant.host.windows as windows
 from assistant.host.lock import Lock
-from assistant.host.process import stream
+from assistant.host.process import running
 if "jobless" in sys.argv:
     windows._KILL_ON_JOB_CLOSE = 0
 lock = Lock(Path(r"C:\\children\\lock"))
 assert lock.take() is None
-stream([sys.executable, r"C:\\children\\writer.py", "child", "grandchild"], print, lock=lock)
+with running([sys.executable, r"C:\\children\\writer.py", "child", "grandchild"], lock=lock) as child:
+    print(*child)
 """
 BECOMES = """\
 import sys
@@ -67,7 +68,7 @@ print(json.dumps(told))
 SILENT = """\
 import os, signal, sys, threading, time
 from assistant.host.process import interrupt_on_signals
-from assistant.host.process import stream
+from assistant.host.process import running
 interrupt_on_signals()
 def request():
     time.sleep(1)
@@ -78,7 +79,8 @@ def request():
         signal.raise_signal(signal.SIGBREAK)
 threading.Thread(target=request, daemon=True).start()
 try:
-    stream([sys.executable, "-c", "import time; time.sleep(60)"], print)
+    with running([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        print(*child)
 except KeyboardInterrupt:
     print("heard", flush=True)
     os._exit(0)

@@ -22,12 +22,11 @@ from assistant.host.base import Answer, ReplayHost
 from assistant.i18n import _, language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
-from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
-from assistant.model.report import Check, Environment, Report, Status
+from assistant.model.report import Check, Environment, LogLine, Progress, Report, Status, Step
 from assistant.session.actions import Abandoned, Failed, Paste, Reported, Show, Simulate
 from assistant.session.session import Session
 from assistant.session.state import (
@@ -35,6 +34,7 @@ from assistant.session.state import (
     Detected,
     Diagnosed,
     Environments,
+    EnvironmentSummary,
     Exported,
     Installed,
     Page,
@@ -42,11 +42,11 @@ from assistant.session.state import (
     Planned,
     State,
     StepStatus,
+    Survey,
     Task,
     Verified,
 )
 from assistant.session.store import Store
-from assistant.session.survey import EnvironmentSummary, Survey
 from assistant.wizard import app, open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES

@@ -16,12 +16,11 @@ from assistant.host.live import LiveHost
 from assistant.i18n import Message, render, use_language
 from assistant.install import Sources
 from assistant.machines import load
-from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Step
 from assistant.session.actions import Begin, Choose, Edited, Failed, Mend, Paste, Show
 from assistant.session.diagnosis import find_causes, log_source
 from assistant.session.remediation import best_fix_name, headline

@@ -19,8 +19,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.session.session import Session
-from assistant.session.state import Detected, Page, State, Task
-from assistant.session.survey import EnvironmentSummary, Repair, Survey
+from assistant.session.state import Detected, EnvironmentSummary, Page, Repair, State, Survey, Task
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.environments import EnvironmentsPage, draw_lead, draw_repair
 

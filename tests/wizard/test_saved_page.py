@@ -10,10 +10,10 @@ from runners import InlineRunner
 
 from assistant.host.live import LiveHost
 from assistant.i18n import verbatim
-from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
 from assistant.model.record import replace
+from assistant.model.report import Step
 from assistant.session.actions import Failed, reduce
 from assistant.session.session import Session
 from assistant.session.state import Detected, Exported, Phase, State, StepStatus, Task

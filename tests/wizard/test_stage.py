@@ -19,11 +19,10 @@ from assistant.i18n import render
 from assistant.install import Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
-from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import KERNEL_TARGET, Backend, Plan, Planning
 from assistant.model.record import replace, to_json
-from assistant.model.report import Check, Environment, Report, Status
+from assistant.model.report import Check, Environment, Report, Status, Step
 from assistant.session.actions import Answer, Asked, Begin, Failed, Finished, Show, reduce
 from assistant.session.session import Session
 from assistant.session.state import (
@@ -34,17 +33,17 @@ from assistant.session.state import (
     Phase,
     Planned,
     Result,
+    Stage,
     State,
     StepStatus,
     Task,
     Verified,
+    find_stage,
 )
 from assistant.wizard.head import OpenNotebook
 from assistant.wizard.panels.base import busy_footer
-from assistant.wizard.panels.install import draw_failed, draw_restart_warning
-from assistant.wizard.panels.setup import SetupPage
+from assistant.wizard.panels.setup import SetupPage, draw_failed, draw_restart_warning
 from assistant.wizard.shared_widgets import Details
-from assistant.wizard.stage import Stage, find_stage
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 FOUND = Detected(detection=Detection(machine=Machine(os="linux")))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from assistant.markup import joined, tag
 from assistant.model.finding import Remedy, Severity
+from assistant.model.visible import joined, tag
 from assistant.wizard import html
 from assistant.wizard.shared_widgets import Drawing
 

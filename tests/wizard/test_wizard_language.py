@@ -12,16 +12,15 @@ from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 from runners import InlineRunner, wizard_on
 from tables import each
 
-from assistant.catalog.bundles import bundles
+from assistant.catalog.catalog import bundles
 from assistant.export import FORMATS
 from assistant.host.base import ReplayHost
 from assistant.i18n import use_language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
-from assistant.model.event import Progress, Step
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
-from assistant.model.report import Check, Environment, Report, Status
+from assistant.model.report import Check, Environment, Progress, Report, Status, Step
 from assistant.session.actions import Choose, Failed, Paste, Reported, Show
 from assistant.session.session import Session
 from assistant.session.state import Exported, Installed, Page, Phase, State, StepStatus, Task, Verified

@@ -9,8 +9,7 @@ from assistant.wizard.panels.choice import draw_machine, draw_why, plan_headline
 from assistant.wizard.panels.diagnose import WrongPage
 from assistant.wizard.panels.environments import EnvironmentsPage
 from assistant.wizard.panels.export import PACK, PAGE, ExportPage, read_files, zip_files
-from assistant.wizard.panels.install import draw_checks, draw_commands, draw_ready
-from assistant.wizard.panels.setup import SetupPage
+from assistant.wizard.panels.setup import SetupPage, draw_checks, draw_commands, draw_ready
 
 PAGES: dict[Page, type[PageView]] = {
     Page.SETUP: SetupPage,

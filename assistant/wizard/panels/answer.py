@@ -8,12 +8,10 @@ from collections.abc import Iterable
 from assistant.diagnose import with_interpreter
 from assistant.host.files import is_own_environment
 from assistant.i18n import as_typed, ngettext, render, say, sentences
-from assistant.markup import Markup, joined, tag
-from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Severity
-from assistant.model.report import Status, check_title
+from assistant.model.report import Status, Step, check_title
 from assistant.model.shell import command_line, quote, settings, shell_of
-from assistant.model.visible import visible
+from assistant.model.visible import Markup, joined, tag, visible
 from assistant.session.remediation import all_fixes, headline, help_for_first_cause, is_diagnosis_current
 from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html

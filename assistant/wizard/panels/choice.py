@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from assistant.i18n import Message, Text, _, as_typed, render, say, sentences
 from assistant.machines import label, shipped
-from assistant.markup import Markup, joined, tag
-from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
+from assistant.model.report import Step
 from assistant.model.shell import quote
+from assistant.model.visible import Markup, joined, tag
 from assistant.plan import card_name
 from assistant.session.state import State
 from assistant.views import machine_rows, plan_rows, plan_title, rejected_name
@@ -124,24 +124,22 @@ def draw_ready_to_install(state: State) -> Markup:
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
-    """Return the reasons for a plan, what it installs, the alternatives and the machine."""
+    """Return the reasons for a plan, what it installs, the alternatives and the machine.
+
+    Those are the other plans, with the first reason of each, then what was rejected, why, and what would help.
+    """
+    others = [(plan_title(one), next(iter(one.reasons), "")) for one in planning.plans if one != plan]
+    against = [(rejected_name(row), row.why, row.would_help) for row in planning.rejected]
+    possible = html.table(others, (say("Also possible"), say("Why"))) if others else ""
+    rejected = html.table(against, (say("Not chosen"), say("Why not"), say("What would help"))) if against else ""
     return joined(
         [
             html.bullets(plan.reasons, "next"),
             html.section(say("What will be installed"), html.table(plan_rows(plan))),
-            html.section(say("The alternatives"), _draw_others(planning, plan)),
+            html.section(say("The alternatives"), joined([possible, rejected])),
             html.section(say("The machine"), draw_machine(state)),
         ]
     )
-
-
-def _draw_others(planning: Planning, chosen: Plan) -> Markup:
-    """Return the other plans with the first reason of each, then what was rejected, why, and what would help."""
-    others = [(plan_title(plan), next(iter(plan.reasons), "")) for plan in planning.plans if plan != chosen]
-    against = [(rejected_name(row), row.why, row.would_help) for row in planning.rejected]
-    possible = html.table(others, (say("Also possible"), say("Why")))
-    rejected = html.table(against, (say("Not chosen"), say("Why not"), say("What would help")))
-    return joined([possible if others else "", rejected if against else ""])
 
 
 def draw_project(project: ProjectSummary, name: str) -> Markup:

@@ -8,11 +8,10 @@ from functools import cached_property
 import ipywidgets as widgets
 
 from assistant.i18n import Text, ngettext, render, say
-from assistant.markup import html_language, joined
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
-from assistant.model.visible import visible
+from assistant.model.visible import html_language, joined, visible
 from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
 from assistant.session.remediation import all_fixes, best_fix_name, fix_folder, help_for_first_cause
 from assistant.session.session import Session
@@ -20,9 +19,8 @@ from assistant.session.state import Page, State, Task
 from assistant.session.store import store_log
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other
-from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.answer import draw_causes, draw_remedy, folder_name
-from assistant.wizard.panels.base import PageView, log_view
+from assistant.wizard.panels.base import AddonParts, PageView, log_view
 from assistant.wizard.shared_widgets import Chips, Drawing, Fold, LogBox, make
 
 LABEL = 100  # chosen: characters of a fix that a small card shows
@@ -94,7 +92,7 @@ class WrongPage(PageView):
         self.head, self.answer, self.more, self.lines = (make(Drawing) for _number in range(4))
         self.lent = False  # whether the box has gone to a page of another language
         self.others = make(Chips, pressed=True, description=say("Other fixes that one press applies"))
-        self.others.on_msg(self._on_other)
+        self.on_press(self.others, lambda name: apply_actions(name, self.session.state))
         self.ways = make(widgets.VBox)
         self.fold = make(Fold)
         self.addons = AddonParts(session, Page.WRONG)
@@ -143,11 +141,6 @@ class WrongPage(PageView):
         self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
         # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
         self.ways.children = (*((self.others,) if options else ()), *((self.more,) if rest else ()))
-
-    def _on_other(self, _widget: object, content: object, _buffers: object) -> None:
-        name = str(content.get("press")) if isinstance(content, dict) else ""
-        for action in apply_actions(name, self.session.state):
-            self.session.dispatch(action)
 
     def footer(self, state: State) -> Footer:
         """Return the footer of `make_footer`."""

@@ -8,14 +8,13 @@ import ipywidgets as widgets
 
 from assistant.host.files import shorten_path
 from assistant.i18n import as_typed, render, say, sentences
-from assistant.markup import Markup, joined, tag
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
-from assistant.session.actions import Action, Begin, LookIn, Pick, Show
+from assistant.model.visible import Markup, joined, tag
+from assistant.session.actions import Begin, LookIn, Pick, Show
 from assistant.session.environments import is_mendable, kernel_and_plan
 from assistant.session.session import Session
-from assistant.session.state import Page, Phase, State, Task
-from assistant.session.survey import EnvironmentSummary, Repair, Survey, megabytes, undo_notice
+from assistant.session.state import EnvironmentSummary, Page, Phase, Repair, State, Survey, Task, megabytes, undo_notice
 from assistant.wizard import html
 from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other, send_notebook, write_notebook
 from assistant.wizard.panels.base import PageView, failure, log_view
@@ -118,7 +117,10 @@ class EnvironmentsPage(PageView):
             placeholder=say("a folder, or an environment"),
             continuous_update=False,
         )
-        self.folder.observe(self._on_folder, "value")
+        self.on_value(
+            self.folder,
+            lambda text: [LookIn(folder=text.strip()), Begin(task=Task.SURVEY)] if text.strip() else [],
+        )
         self._list = (self.lead, self.rows, self.folder)
         self._change = (self.difference, self.log)
         self.parts = self._list
@@ -171,11 +173,6 @@ class EnvironmentsPage(PageView):
         for widget in (*self._list, *self._change):
             widget.close()
 
-    def _on_folder(self, change: dict[str, object]) -> None:
-        folder = str(change["new"]).strip()
-        if folder and not self._quiet:
-            self._do(LookIn(folder=folder), Begin(task=Task.SURVEY))
-
     def _on_rows(self, _widget: object, content: object, _buffers: object) -> None:
         """Do what a row's button asks: open a notebook, or pick the environment and begin a task on it.
 
@@ -195,7 +192,7 @@ class EnvironmentsPage(PageView):
         self._removing = path if press == "remove" else ""
         tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO}
         begun = (Begin(task=tasks[press]),) if isinstance(press, str) and press in tasks else ()
-        self._do(Pick(path=path), *begun)
+        self.post([Pick(path=path), *begun])
 
     def _write_notebook(self, detail: object) -> None:
         """Write a first notebook for the environment at `detail`'s path into this folder; show where, or why not."""
@@ -209,7 +206,3 @@ class EnvironmentsPage(PageView):
         except AssistantError as error:
             note = html.failure(error.message, error.hint)
         self.lead.value = draw_lead(self.session.state) + note
-
-    def _do(self, *actions: Action) -> None:
-        for action in actions:
-            self.session.dispatch(action)

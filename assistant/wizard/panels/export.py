@@ -13,10 +13,10 @@ import ipywidgets as widgets
 from assistant.export import FORMATS, PURPOSES
 from assistant.host.files import current_folder
 from assistant.i18n import render, say
-from assistant.markup import Markup, tag
-from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import Record
+from assistant.model.report import Step
+from assistant.model.visible import Markup, tag
 from assistant.session.actions import Begin, Choose, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task

@@ -15,7 +15,7 @@ from runners import InlineRunner, watch, wizard_on
 from assistant.host.base import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
-from assistant.model.event import Step
+from assistant.model.report import Step
 from assistant.session.actions import Show
 from assistant.session.session import Runner, Session, ThreadRunner
 from assistant.session.state import Page, Phase, State, Task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog.bundles import bundles
+from assistant.catalog.catalog import bundles
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant_addons.projects.page import bundle_options
 from assistant_addons.projects.recipes import recipes

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import bundles, find_bundle, recipe_trial
+from assistant.catalog.catalog import bundles, find_bundle, recipe_trial
 from assistant.catalog.companions import describe_needs, system_needs
 from assistant.catalog.launchers import launchers
 from assistant.detect import detect

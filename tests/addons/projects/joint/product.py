@@ -18,9 +18,9 @@ from assistant.host.process import CancelToken
 from assistant.i18n import render
 from assistant.install import RemotePlan, Sources, Tools
 from assistant.model.errors import BadInput, NothingFits
-from assistant.model.event import Event, Progress, Step
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.report import Event, Progress, Step
 from assistant.plan import PlanInputs
 from assistant.session.planning import plan_request
 
