@@ -22,7 +22,7 @@ from assistant.host.base import Host
 from assistant.host.files import discard_folder, write_temporary
 from assistant.i18n import _, ngettext
 from assistant.install.activation import write_variables
-from assistant.install.conflicts import find_broken_requirements, find_conflicts, project_undo_findings
+from assistant.install.conflicts import find_broken_requirements, find_conflicts
 from assistant.install.constraints import constraints_uri, guard_files, write_guards
 from assistant.install.contents import PIP, find_incomplete, find_pip, install_and_check, link_own_files
 from assistant.install.downloads import files_on_disk, list_missing_large, wheel_path
@@ -45,6 +45,7 @@ from assistant.install.kernel import (
     record_kernel,
     register_kernel,
 )
+from assistant.install.projects import project_undo_findings
 from assistant.install.recovery import settle_target
 from assistant.install.resolution import Package, Resolution, Unsolved, resolve, write_lock
 from assistant.install.site import Distribution, Site, interpreter, read_marker, write_marker

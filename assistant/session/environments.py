@@ -20,7 +20,7 @@ from assistant.host.base import Host
 from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
+from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, Unsolved, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding, Remedy, Severity
@@ -255,7 +255,7 @@ def work_out_repair(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = mending_change(site, environment.findings, machine).resolve_change(site, tools)
+    difference = _resolve_mending(site, environment.findings, machine, tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
@@ -266,6 +266,21 @@ def work_out_repair(state: State, tools: Tools) -> Surveyed:
     mends = tuple(finding for finding in environment.findings if finding_identity(finding) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
     return Surveyed(survey=state.survey.with_summary(environment), repair=repair)
+
+
+def _resolve_mending(site: Site, findings: Iterable[Finding], machine: Machine, tools: Tools) -> Difference:
+    """Return what the change that mends findings would do; raise as `ChangeRequest.resolve_change` does.
+
+    If the build that was replaced does not go with what replaced it, in any version, that is removed.
+    """
+    change = mending_change(site, findings, machine)
+    brought = tuple(str(name) for finding in findings if finding.key == "build-replaced" for name in finding.evidence)
+    try:
+        return change.resolve_change(site, tools)
+    except Unsolved as failure:
+        if failure.unreachable or not brought:
+            raise
+        return replace(change, removes=(*change.removes, *brought)).resolve_change(site, tools)
 
 
 def carry_out_repair(state: State, tools: Tools) -> Surveyed:
@@ -405,13 +420,12 @@ def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeR
 
 
 def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Return the change back to the versions that the environment's constraints pin, from the index of its plan."""
+    """Return the change back to the versions that the environment's constraints pin, from the index of that build."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
     others = tuple(
         pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
     )
-    marker = environment.marker
-    return ChangeRequest(requires=others, index_url=marker.plan.index_url if marker else None)
+    return ChangeRequest(requires=others, index_url=environment.index_of_pins)
 
 
 Way = Callable[[Site, Finding, Machine], ChangeRequest]

@@ -298,8 +298,10 @@ def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
         if str(bench.target) in str(finding.text)
     ]
     assert [finding.key for finding in found] == ["build-replaced"]
-    assert "torch 10.0 (9.0)" in str(found[0].text)
-    assert found[0].remedies[0].commands == (f"assistant install --target '{bench.target}'",)
+    text = str(found[0].text)
+    assert "torch 9.0 → 10.0. pip did that on " in text
+    assert text.endswith(", when it installed torch.")
+    assert found[0].remedies[0].commands == (f"assistant envs --mend '{bench.target}'",)
 
 
 @pytest.mark.process
