@@ -81,6 +81,7 @@ def _with_contents(row: EnvironmentSummary, site: Site, host: Host, machine: Mac
         own=own,
         others=path.is_dir() and not is_writable(path),
         undo=EnvironmentFolder(path).last_change,
+        keeps=EnvironmentFolder(path).guards,
     )
 
 
@@ -224,6 +225,23 @@ def forget_last_change(state: State, _tools: Tools) -> Surveyed:
     EnvironmentFolder(Path(state.environments.picked)).delete_previous_state()
     row = state.survey.summary_at(state.environments.picked)
     return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
+
+
+def keep_build(state: State, tools: Tools) -> Surveyed:
+    """Make later installations keep the torch of the picked environment, or no longer if they do; return the survey.
+
+    What the user has to do beside becomes a note. Raises as `EnvironmentFolder.guard` does.
+    """
+    picked = state.environments.picked
+    environment, notes = EnvironmentFolder.at(picked), tuple[Finding, ...]()
+    if environment.guards:
+        environment.unguard()
+    else:
+        notes = environment.guard(Site.ask(environment.path, tools.host))
+    survey = state.environments.survey or run_survey(state, tools).survey
+    row = survey.summary_at(picked) or inspect(picked, state, tools)[0]
+    row = replace(row, keeps=environment.guards)
+    return Surveyed(survey=replace(survey.with_summary(row), notes=notes))
 
 
 def remove_picked(state: State, tools: Tools) -> Surveyed:

@@ -63,6 +63,7 @@ class Task(Enum):
     UNDO = "undo"
     FORGET = "forget"
     REMOVE = "remove"
+    KEEP = "keep"
 
     @property
     def step(self) -> Step:
@@ -76,14 +77,14 @@ class Task(Enum):
     def is_about_environments(self) -> bool:
         """Whether the task is about environments that stand, whatever the setup is at."""
         about = {Task.SURVEY, Task.CHECK, Task.COMPARE, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
-        return self in about
+        return self in about | {Task.KEEP}
 
     @property
     def page(self) -> Page | None:
         """Name the page on which this task is followed; None where it goes on behind any page."""
         if self in {Task.DIAGNOSE, Task.MEND, Task.ADDON}:
             return Page.WRONG
-        if self.is_about_environments and self is not Task.SURVEY:
+        if self.is_about_environments and self not in {Task.SURVEY, Task.KEEP}:
             return Page.ENVIRONMENTS
         return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT}.get(self)
 

@@ -40,7 +40,8 @@ class EnvironmentSummary(Record, frozen=True):
     "application". `made` is set if the assistant made it, `own` if the assistant runs in it, `others` if this user may
     not change it.
     `checked` is when its Python was asked, "" where only files were read, and `stamp` tells whether anything was
-    installed since; `size` in bytes, None until then; `device` is the one on which torch was seen to compute.
+    installed since; `size` in bytes, None until then; `device` is the one on which torch was seen to compute, and
+    `keeps` the pins that later installations go by.
     """
 
     path: str
@@ -61,6 +62,7 @@ class EnvironmentSummary(Record, frozen=True):
     size: int | None = None
     device: str = ""
     undo: LastChange | None = None
+    keeps: tuple[str, ...] = ()
 
     @property
     def light(self) -> Light:

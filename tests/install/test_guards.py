@@ -368,6 +368,16 @@ def test_anybodys_environment_keeps_its_torch_until_the_guard_is_off(bench: Benc
     bench.target = prefix
     assert pip_in(bench, "install", "torch>=10").returncode != 0
     assert Site.ask(prefix, LiveHost()).versions["torch"] == "9.0"
+    bench.index.add("lib", "2.0", requires=("torch>=10",))
+    bench.index.add("lib", "1.0", requires=("torch",))
+    plan = [sys.executable, "-m", "assistant", "plan", "--into", str(prefix), "--pin"]
+    quiet = {**told, "PIP_CONFIG_FILE": os.devnull}
+    fits = subprocess.run([*plan, "lib"], env=quiet, capture_output=True, text=True, check=True)
+    assert fits.stdout.splitlines() == [f"✓ torch 9.0 stays as it is in {prefix}.", "  lib 1.0 is added"]
+    refused = subprocess.run([*plan, "lib>=2"], env=quiet, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "lib>=2 cannot be added: Because" in refused.stderr
+    assert "torch" in refused.stderr
     subprocess.run([*assistant, "--off"], check=True, capture_output=True)
     assert {file: file.read_bytes() for file in before} == before
     subprocess.run(["bash", "-c", upgrade], env=told, check=True)

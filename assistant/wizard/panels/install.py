@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import ipywidgets as widgets
 
 from assistant.export import terminal_line
 from assistant.i18n import Text, render, say
-from assistant.install import Prepared, RemotePlan
+from assistant.install import EnvironmentFolder, Prepared, RemotePlan
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Part, Step
 from assistant.model.finding import Severity
@@ -17,7 +18,7 @@ from assistant.model.record import replace
 from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
 from assistant.model.shell import command_line, shell_of
 from assistant.plan import card_name
-from assistant.session.actions import Add, Begin, Choose, Show
+from assistant.session.actions import Add, Begin, Choose, Pick, Show
 from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import TITLES, split_requirements
@@ -220,7 +221,7 @@ def _cells(row: CheckRow) -> tuple[Text, ...]:
     return (row.title, row.result, row.first, row.later, row.error, row.detail)
 
 
-SAVE = "save"
+SAVE, KEEP = "save", "keep"
 
 
 class Done(PageView):
@@ -260,8 +261,12 @@ class Done(PageView):
         self.session.begin(Task.VERIFY)
 
     def _on_next(self, _widget: object, content: object, _buffers: object) -> None:
-        if isinstance(content, dict) and content.get("press") == SAVE:
+        press, made = content.get("press") if isinstance(content, dict) else "", self.session.state.environment
+        if press == SAVE:
             self.session.dispatch(Show(page=Page.EXPORT))
+        elif press == KEEP and made:
+            self.session.dispatch(Pick(path=made.path))
+            self.session.begin(Task.KEEP)
 
     def follow(self, state: State) -> None:
         """Show the report, the environment's place, the cards, and what is being added."""
@@ -295,13 +300,15 @@ def draw_done(state: State) -> Markup:
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
     line = tag("p", plan_title(plan), class_="ptsa-machine")
     judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
-    return line + html.heading(title) + judged + draw_restart_warning(state)
+    kept = failure(state, state.environments.status)  # of the build that was to be kept, or no longer
+    return line + html.heading(title) + judged + draw_restart_warning(state) + kept
 
 
 def _next_actions(state: State) -> list[dict[str, str]]:
     """Return cards for what can be done with the finished environment, as `Chips` takes them; [] before that."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []
+    keeps = EnvironmentFolder(Path(state.environment.path)).guards
     return [
         {
             "key": "terminal",
@@ -316,4 +323,11 @@ def _next_actions(state: State) -> list[dict[str, str]]:
             "copy": state.environment.python,
         },
         {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
+        {
+            "key": KEEP,
+            "title": say("Let go of this build") if keeps else say("Keep this build"),
+            "lead": say("pip and uv keep {pins}", pins=", ".join(keeps))
+            if keeps
+            else say("later installations may replace PyTorch"),
+        },
     ]
