@@ -136,12 +136,11 @@ def test_a_build_is_kept_and_let_go_by_one_press_each(wizard: SetupWizard, loopb
     path = BrokenEnvironment(loopback_index, Path.cwd() / "some").target
     before = {file: file.read_bytes() for file in path.rglob("*activate*")}
     wizard.session.begin(Task.SURVEY)
-    for words in (("Keep this build", 1), ("Let go of this build", 0), ("Keep this build", 1)):
-        assert ("keep", words[0]) in row(wizard, path)["buttons"]
+    for words, kept in (("Keep this build", True), ("Let go of this build", False), ("Keep this build", True)):
+        assert ("keep", words) in row(wizard, path)["buttons"]
         press(wizard, "keep", path)
-        assert (path / "pip.conf").exists() == words[1]
-        changed = {file: file.read_bytes() for file in before} != before
-        assert changed == words[1]
+        assert (path / "pip.conf").exists() == kept
+        assert ({file: file.read_bytes() for file in before} != before) == kept
 
 
 def test_open_hands_a_notebook_on_the_kernel_to_the_page(wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch) -> None:
