@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from assistant.cli.draw import draw_findings, draw_line
-from assistant.cli.terminal import ask, echo_json, json_option, yes_option
+from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install import EnvironmentFolder, Site
@@ -20,7 +20,7 @@ from assistant.model.errors import Cancelled
 def guard(path: str, *, off: bool, yes: bool, as_json: bool) -> None:
     """Keep the torch of an environment: a later `pip install` or `uv pip install` is refused if it would replace it.
 
-    PATH is the environment's folder, or that of its project.
+    PATH is the environment's folder, or that of its project. A project of uv then says so in its pyproject.toml.
     """
     environment = EnvironmentFolder.at(path)
     if off:
@@ -34,6 +34,9 @@ def guard(path: str, *, off: bool, yes: bool, as_json: bool) -> None:
             "activates it. Nothing is installed."
         )
         draw_line(text.format(path=environment.path))
+        for file, lines in environment.lines_outside(site).items():
+            draw_line(_("It also adds these lines to {file}:", file=file))
+            echo(lines)
         if not ask(_("Write them?"), default=True, err=True):
             raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
     found = environment.guard(site)

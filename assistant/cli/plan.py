@@ -32,10 +32,10 @@ from assistant.cli.terminal import (
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, render, say
-from assistant.install import Sources, Tools
+from assistant.install import ChangeRequest, EnvironmentFolder, Site, Sources, Tools, Unsolved
 from assistant.model.errors import BadInput, NothingFits, WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning, Request, plain_requirement
+from assistant.model.plan import Plan, Planning, Request, name_of, plain_requirement
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Event, Progress
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
@@ -115,7 +115,42 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
     return planning.choice
 
 
+def print_addition(path: str, requirements: tuple[str, ...], tools: Tools, *, as_json: bool) -> None:
+    """Print whether torch stays if packages are added to an environment, and all that would change; change nothing.
+
+    Raises `BadInput` if it is no environment or nothing is named, and `WorkFailed` if nothing goes with its torch.
+    """
+    if not requirements:
+        raise BadInput(_("No packages were named."), hint=_("Example: {value}", value="--into .venv --pin whisperx"))
+    site = Site.ask(EnvironmentFolder.at(path).path, tools.host)
+    try:
+        difference = ChangeRequest(requirements).resolve_change(site, tools)
+    except Unsolved as error:
+        if error.unreachable or error.only_source:
+            raise
+        raise WorkFailed(
+            _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
+            hint=_("Ask for another version, or set up a new environment for it."),
+        ) from error
+    torch = site.versions.get("torch", "")
+    if as_json:
+        names = [*map(name_of, requirements)]
+        fits = {name: difference.after[name] for name in names if name in difference.after}
+        stays = difference.after.get("torch", "") == torch
+        echo_json({"path": site.prefix, "torch": torch, "stays": stays, "fits": fits, "moves": difference.moves})
+        return
+    if torch and all(move.name != "torch" for move in difference.moves):
+        echo(_("✓ torch {version} stays as it is in {path}.", version=torch, path=site.prefix))
+    for move in difference.moves:
+        echo(f"  {render(move.words)}")
+    if not difference.moves:
+        echo(_("All of these are installed already."))
+
+
 @click.command()
+@click.option(
+    "--into", default="", metavar="PATH", help="What adding --pin's packages to this environment would change."
+)
 @click.option("--machine", metavar="FILE", help="Plan for a machine described in a JSON file ('-' for standard input).")
 @click.option(
     "--machines", metavar="FILE.jsonl", help="Plan for many machines: one JSON object per line, one answer per line."
@@ -131,6 +166,7 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
 def plan(
     context: click.Context,
     /,
+    into: str,
     machine: str | None,
     machines: str | None,
     replay: str | None,
@@ -140,12 +176,15 @@ def plan(
     **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
 ) -> None:
     """Choose what to install, and say why."""
-    refuse_several(machine=machine, machines=machines, replay=replay)
+    refuse_several(into=into, machine=machine, machines=machines, replay=replay)
     request, catalog = pop_request(options), load_catalog()
     how = {"all_taken": True, "quiet": as_json or bool(machines)}
     request, project = with_projects(request, options, options.pop("trust_index"), **how)
 
     tools = plan_tools(options)
+    if into:
+        print_addition(into, request.pins, tools, as_json=as_json)
+        return
     if machines:
         print_plans(machines, catalog, request, tools)
         return

@@ -76,7 +76,7 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
                 "there."
             ),
         ),
-        _code("device", backend=plan.backend.value, kind=kind, module=module),
+        _code("device", backend=plan.backend.value, kind=kind, module=module, chosen=environment.packages.get("torch")),
         _words(say("## A picture"), say("One short formula, applied to 240,000 points at once: a Julia set.")),
         _code("show", hidden=not plots, plots=plots),
         _code("picture"),

@@ -1,12 +1,10 @@
-"""What in an environment conflicts with a plan, the project's tool that manages it included; each with its fix."""
+"""What in an environment conflicts with a plan, each with its fix."""
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -14,15 +12,11 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import carried_by_torch_index
 from assistant.host.files import is_own_environment
 from assistant.i18n import Message, _
-from assistant.install.constraints import is_pinned_in_constraints
 from assistant.install.site import Distribution, Site, parse_version
-from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Plan, name_of, requirement
-from assistant.model.record import Record, replace
+from assistant.model.plan import name_of, requirement
+from assistant.model.record import replace
 from assistant.model.shell import command_line
-
-PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 
 def find_conflicts(site: Site, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -151,90 +145,3 @@ def _surroundings_findings(site: Site) -> Iterator[Finding]:
 def _finding(key: str, text: Message, fix: Message, *commands: str, severity: Severity = Severity.WARNING) -> Finding:
     """Return a finding with one remedy: what helps (`fix`), with its commands."""
     return Finding(key=key, severity=severity, text=text, remedies=(Remedy(text=fix, commands=commands),))
-
-
-class Project(Record, frozen=True):
-    """A project of uv or pixi; its tool makes the environment from what `file` (pyproject.toml or pixi.toml) lists."""
-
-    tool: Literal["uv", "pixi"]
-    file: str
-
-
-def project_environment(folder: Path) -> Path:
-    """Return the environment of uv's or pixi's project in a folder; the folder itself if it holds no such project."""
-    for inside in (Path(".venv"), PIXI_ENVIRONMENT):
-        if find_project(folder / inside):
-            return folder / inside
-    return folder
-
-
-def find_project(environment: Path) -> Project | None:
-    """Return the project of uv or pixi whose tool manages an environment; None if there is none.
-
-    It is found by the environment's place, .venv or .pixi/envs/NAME, and by the project's files beside that.
-    """
-    if environment.name == ".venv":
-        file = environment.parent / "pyproject.toml"
-        if "uv" in _read_tool_tables(file) or (file.is_file() and (file.parent / "uv.lock").is_file()):
-            return Project("uv", str(file))
-    if environment.parts[-3:-1] == PIXI_ENVIRONMENT.parts[:2]:
-        file = environment.parents[2] / "pixi.toml"
-        other = file.with_name("pyproject.toml")
-        if file.is_file() or "pixi" in _read_tool_tables(other):
-            return Project("pixi", str(file if file.is_file() else other))
-    return None
-
-
-def project_undo_findings(target: Path, plan: Plan, new_versions: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return a warning if uv or pixi manages `target` for a project: its sync would undo the installation; else ().
-
-    Its remedies are the lines of TOML that prevent that, and for uv the command that adds the packages to the project.
-    """
-    project = find_project(target)
-    if project is None:
-        return ()
-    text = _("Add these lines to {file}; where it already has one of these tables, add them below its heading.")
-    lines = project_toml_lines(project, plan, new_versions)
-    remedies = [Remedy(text=text.format(file=project.file), commands=(lines,))]
-    if project.tool == "uv":
-        names = [*map(name_of, plan.requirements), KERNEL]
-        pins = {
-            name: f"=={new_versions[name]}" for name in names if is_pinned_in_constraints(name) and name in new_versions
-        }
-        packages = [name + pins.get(name, "") for name in names]
-        command = command_line(["uv", "add", "--project", str(Path(project.file).parent), *packages])
-        remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(command,)))
-    text = _("{tool} manages this environment from {file}: the next `{command}` would undo the installation.")
-    command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
-    text = text.format(tool=project.tool, file=project.file, command=command)
-    return (Finding(key="kept-by-project", severity=Severity.WARNING, text=text, remedies=tuple(remedies)),)
-
-
-def project_toml_lines(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
-    """Return TOML for a project's tool: pins of those `packages` (by name) that constraints pin, and torch's index.
-
-    It is put together by hand, as users put it below headings that their file has: tomli_w gives each package its own.
-    """
-    pins = {name: version for name, version in packages.items() if is_pinned_in_constraints(name)}
-    from_index = [name for name in pins if plan.index_url and carried_by_torch_index(name, plan.variant)]
-    url = json.dumps(plan.index_url)  # a JSON string is a TOML string too
-    if project.tool == "pixi":
-        heading = "pypi-dependencies" if project.file.endswith("pixi.toml") else "tool.pixi.pypi-dependencies"
-        index = dict.fromkeys(from_index, f", index = {url}")
-        rows = [f'{name} = {{ version = "=={version}"{index.get(name, "")} }}' for name, version in pins.items()]
-        return "\n".join([f"[{heading}]", *rows])
-    pinned = json.dumps([f"{name}=={version}" for name, version in pins.items()])
-    lines = ["[tool.uv]", f"constraint-dependencies = {pinned}"]
-    if from_index:
-        lines += ["", "[tool.uv.sources]", *(f'{name} = {{ index = "torch" }}' for name in from_index)]
-        lines += ["", "[[tool.uv.index]]", 'name = "torch"', f"url = {url}", "explicit = true"]
-    return "\n".join(lines)
-
-
-def _read_tool_tables(file: Path) -> Mapping[str, object]:
-    """Return the `[tool.…]` tables of a `pyproject.toml` by name; {} if the file cannot be read or has none."""
-    try:
-        tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
-    except (OSError, ValueError):
-        return {}
-    return tools if isinstance(tools, dict) else {}

@@ -17,8 +17,6 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.files import write_atomically
 from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import _
-from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.shell import command_line
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
@@ -110,23 +108,6 @@ def remove_guards(prefix: Path) -> None:
             write_atomically(settings, text)
         elif already:
             settings.unlink()
-
-
-def replaced_builds_findings(prefix: Path, pins: str, versions: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Return an error on packages whose version (by name) is not that of the constraints `pins`; () if none."""
-    pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
-    changes = [
-        f"{name} {versions.get(name, '–')} ({pinned_version})"
-        for name, pinned_version in pinned.items()
-        if versions.get(name) != pinned_version
-    ]
-    if not changes:
-        return ()
-    text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")
-    commands = (command_line(["assistant", "install", "--target", prefix]),)
-    remedy = Remedy(text=_("Install the original packages again."), commands=commands)
-    text = text.format(path=prefix, changes=", ".join(changes))
-    return (Finding(key="build-replaced", severity=Severity.ERROR, text=text, remedies=(remedy,)),)
 
 
 def is_pinned_in_constraints(name: str) -> bool:

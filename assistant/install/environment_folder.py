@@ -24,12 +24,11 @@ from assistant.host.files import full_path, shared_environments_folder
 from assistant.host.process import defer_signals
 from assistant.i18n import _
 from assistant.install.activation import write_variables
-from assistant.install.conflicts import find_conflicts, find_project, project_environment, project_undo_findings
+from assistant.install.conflicts import find_conflicts
 from assistant.install.constraints import (
     constraints_uri,
     guard_files,
     remove_guards,
-    replaced_builds_findings,
     write_guards,
 )
 from assistant.install.environments import (
@@ -44,6 +43,7 @@ from assistant.install.in_place import (
     LastChange,
     delete_undo_record,
     find_torch_index,
+    index_of_build,
     moves_between,
     plan_for_resolving,
     read_last_change,
@@ -51,6 +51,17 @@ from assistant.install.in_place import (
 )
 from assistant.install.installation import settle_target
 from assistant.install.kernel import folder_of_python, kernel_names_by_environment, remove_kernel, set_variables
+from assistant.install.projects import (
+    find_project,
+    guard_project,
+    guard_tools,
+    lines_to_write,
+    project_environment,
+    project_undo_findings,
+    unguard_project,
+    unguard_tools,
+)
+from assistant.install.replaced import replaced_builds_findings
 from assistant.install.site import (
     MARKER,
     Marker,
@@ -289,7 +300,13 @@ class EnvironmentFolder(NamedTuple):
     def find_replaced_builds(self, site: Site, host: Host) -> Iterable[Finding]:
         """Return an error if packages that the assistant's constraints pin now have other versions; else ()."""
         pins = host.read(str(guard_files(self.path)[0]))
-        return replaced_builds_findings(self.path, pins.text, site.versions) if pins else ()
+        return replaced_builds_findings(self.path, pins.text, site) if pins else ()
+
+    @property
+    def index_of_pins(self) -> str | None:
+        """The index that the torch of its constraints comes from; None is the default one, and without such a pin."""
+        torch = next((pin.partition("==")[2] for pin in self.constraints if pin.startswith("torch==")), "")
+        return self.marker.plan.index_url if self.marker else index_of_build(torch)
 
     @property
     def guards(self) -> tuple[str, ...]:
@@ -303,27 +320,37 @@ class EnvironmentFolder(NamedTuple):
     def guard(self, site: Site) -> tuple[Finding, ...]:
         """Make pip and uv keep torch and what goes with it at the versions that it holds (`site`).
 
-        Writes its constraints file and pip's configuration, and adds lines to its scripts of activation. Returns what
-        else the user should do: a project's tool goes by the project's file. Raises `BadInput` for an environment that
-        may not be changed or has no torch, and `WorkFailed` if a file cannot be written.
+        Writes its constraints file and pip's configuration, and adds lines to its activation scripts and to the files
+        of `lines_outside`. Returns what else the user should do: some files are left to the user. Raises `BadInput` for
+        an environment that may not be changed or has no torch, and `WorkFailed` if a file cannot be written.
         """
         check_target(self.path, site)
-        if "torch" not in site.versions:
-            raise BadInput(_("{path} has no torch to keep.", path=self.path), hint=_("Install it there first."))
+        plan = self._plan_of_torch(site)
         try:
             write_guards(self.path, site.versions, self.path)
             self._set_uv_constraint(constraints_uri(self.path))
+            in_project = guard_project(self.path, plan, site.versions)
+            return (*in_project, *guard_tools(self.path, plan, site.versions))
         except OSError as error:
             raise WorkFailed(_("{path} cannot be written: {reason}", path=self.path, reason=error)) from error
-        torch = site.versions["torch"]
-        plan = plan_for_resolving(site, (f"torch=={torch}",), find_torch_index(site))
-        return project_undo_findings(self.path, plan, site.versions)
+
+    def lines_outside(self, site: Site) -> dict[Path, str]:
+        """Return the lines that `guard` would write outside of it by file: its project's, its application's."""
+        return lines_to_write(self.path, self._plan_of_torch(site), site.versions)
+
+    def _plan_of_torch(self, site: Site) -> Plan:
+        """Return a plan of the torch that it holds, with the index of that; raise `BadInput` if it has none."""
+        if "torch" not in site.versions:
+            raise BadInput(_("{path} has no torch to keep.", path=self.path), hint=_("Install it there first."))
+        return plan_for_resolving(site, (f"torch=={site.versions['torch']}",), find_torch_index(site))
 
     def unguard(self) -> None:
         """Undo `guard`, and what an installation did to the same end; raise `WorkFailed` if that fails."""
         try:
             self._set_uv_constraint("")
             remove_guards(self.path)
+            unguard_project(self.path)
+            unguard_tools(self.path)
         except OSError as error:
             raise WorkFailed(_("{path} cannot be written: {reason}", path=self.path, reason=error)) from error
 

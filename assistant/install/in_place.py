@@ -321,8 +321,14 @@ def plan_for_resolving(site: Site, requirements: tuple[str, ...], index_url: str
 def find_torch_index(site: Site) -> str | None:
     """Return the index of a site's torch, by marker or torch's version; None for the default one and without torch."""
     marker = read_marker(Path(site.prefix))
-    build = site.versions.get("torch", "").partition("+")[2]  # 2.13.0+cpu is on the index of "cpu"
-    return marker.plan.index_url if marker else load_catalog().index_url(build) if build else None
+    return marker.plan.index_url if marker else index_of_build(site.versions.get("torch", ""))
+
+
+def index_of_build(version: str) -> str | None:
+    """Return the index of torch's builds that bears a version, such as 2.13.0+cpu; None for one without a build."""
+    number, _sign, build = version.partition("+")
+    variant = f"nightly/{build}" if ".dev" in number else build
+    return load_catalog().index_url(variant) if build else None
 
 
 def moves_between(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move, ...]:

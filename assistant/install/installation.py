@@ -23,7 +23,7 @@ from assistant.host.base import Host
 from assistant.host.files import discard_folder, make_private_folder, user_state, write_temporary
 from assistant.i18n import Text, _, ngettext
 from assistant.install.activation import write_variables
-from assistant.install.conflicts import find_broken_requirements, find_conflicts, project_undo_findings
+from assistant.install.conflicts import find_broken_requirements, find_conflicts
 from assistant.install.constraints import constraints_uri, guard_files, write_guards
 from assistant.install.contents import (
     PIP,
@@ -56,6 +56,7 @@ from assistant.install.kernel import (
     record_kernel,
     register_kernel,
 )
+from assistant.install.projects import project_undo_findings
 from assistant.install.site import Distribution, Site, interpreter, read_marker, write_marker
 from assistant.install.sources import Tools
 from assistant.install.target import (

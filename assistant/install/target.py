@@ -8,8 +8,8 @@ from pathlib import Path
 from assistant.host.base import Host
 from assistant.host.files import full_path, is_in_onedrive, is_redirected, is_writable, shared_environments_folder
 from assistant.i18n import Text, _
-from assistant.install.conflicts import project_environment
 from assistant.install.environments import Places, can_be_renamed_to
+from assistant.install.projects import project_environment
 from assistant.install.site import Site, is_environment
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity

@@ -24,7 +24,7 @@ from assistant.host.base import Host
 from assistant.host.files import current_folder, full_path, is_own_environment, is_writable
 from assistant.host.lock import Lock
 from assistant.i18n import Text, _, first_line
-from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, find_environments
+from assistant.install import ChangeRequest, Difference, EnvironmentFolder, Site, Tools, Unsolved, find_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Detection, Machine
@@ -199,6 +199,7 @@ def _with_contents(row: EnvironmentSummary, site: Site, host: Host, machine: Mac
         own=own,
         others=path.is_dir() and not is_writable(path),
         undo=EnvironmentFolder(path).last_change,
+        keeps=EnvironmentFolder(path).guards,
     )
 
 
@@ -344,6 +345,23 @@ def forget_last_change(state: State, _tools: Tools) -> Surveyed:
     return Surveyed(survey=state.survey.with_summary(replace(row, undo=None)) if row else state.survey)
 
 
+def keep_build(state: State, tools: Tools) -> Surveyed:
+    """Make later installations keep the torch of the picked environment, or no longer if they do; return the survey.
+
+    What the user has to do beside becomes a note. Raises as `EnvironmentFolder.guard` does.
+    """
+    picked = state.environments.picked
+    environment, notes = EnvironmentFolder.at(picked), tuple[Finding, ...]()
+    if environment.guards:
+        environment.unguard()
+    else:
+        notes = environment.guard(Site.ask(environment.path, tools.host))
+    survey = state.environments.survey or run_survey(state, tools).survey
+    row = survey.summary_at(picked) or inspect(picked, state, tools)[0]
+    row = replace(row, keeps=environment.guards)
+    return Surveyed(survey=replace(survey.with_summary(row), notes=notes))
+
+
 def remove_picked(state: State, tools: Tools) -> Surveyed:
     """Delete the picked environment and return the survey without it.
 
@@ -373,7 +391,7 @@ def work_out_repair(state: State, tools: Tools) -> Surveyed:
             _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
-    difference = mending_change(site, environment.findings, machine).resolve_change(site, tools)
+    difference = _resolve_mending(site, environment.findings, machine, tools)
     if not difference.moves:
         raise BadInput(
             _("No change of packages that would mend {path} was found.", path=environment.path),
@@ -384,6 +402,21 @@ def work_out_repair(state: State, tools: Tools) -> Surveyed:
     mends = tuple(finding for finding in environment.findings if finding_identity(finding) not in left)
     repair = Repair(path=environment.path, difference=difference, mends=mends, remains=remains)
     return Surveyed(survey=state.survey.with_summary(environment), repair=repair)
+
+
+def _resolve_mending(site: Site, findings: Iterable[Finding], machine: Machine, tools: Tools) -> Difference:
+    """Return what the change that mends findings would do; raise as `ChangeRequest.resolve_change` does.
+
+    If the build that was replaced does not go with what replaced it, in any version, that is removed.
+    """
+    change = mending_change(site, findings, machine)
+    brought = tuple(str(name) for finding in findings if finding.key == "build-replaced" for name in finding.evidence)
+    try:
+        return change.resolve_change(site, tools)
+    except Unsolved as failure:
+        if failure.unreachable or not brought:
+            raise
+        return replace(change, removes=(*change.removes, *brought)).resolve_change(site, tools)
 
 
 def carry_out_repair(state: State, tools: Tools) -> Surveyed:
@@ -520,13 +553,12 @@ def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeR
 
 
 def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
-    """Return the change back to the versions that the environment's constraints pin, from the index of its plan."""
+    """Return the change back to the versions that the environment's constraints pin, from the index of that build."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
     others = tuple(
         pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
     )
-    marker = environment.marker
-    return ChangeRequest(requires=others, index_url=marker.plan.index_url if marker else None)
+    return ChangeRequest(requires=others, index_url=environment.index_of_pins)
 
 
 Way = Callable[[Site, Finding, Machine], ChangeRequest]

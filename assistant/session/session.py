@@ -67,9 +67,20 @@ TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.UNDO: environments.undo_last_change,
     Task.FORGET: environments.forget_last_change,
     Task.REMOVE: environments.remove_picked,
+    Task.KEEP: environments.keep_build,
 }
 # What writes; any other task is left to itself when it is cancelled.
-TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
+TAKE_BACK = {
+    Task.INSTALL,
+    Task.EXPORT,
+    Task.MEND,
+    Task.ADD,
+    Task.REPAIR,
+    Task.UNDO,
+    Task.FORGET,
+    Task.REMOVE,
+    Task.KEEP,
+}
 
 
 def perform_task(task: Task, state: State, tools: Tools) -> Finished:

@@ -48,7 +48,8 @@ class EnvironmentSummary(Record, frozen=True):
     "application". `made` is set if the assistant made it, `own` if the assistant runs in it, `others` if this user may
     not change it.
     `checked` is when its Python was asked, "" where only files were read, and `stamp` tells whether anything was
-    installed since; `size` in bytes, None until then; `device` is the one on which torch was seen to compute.
+    installed since; `size` in bytes, None until then; `device` is the one on which torch was seen to compute, and
+    `keeps` the pins that later installations go by.
     """
 
     path: str
@@ -69,6 +70,7 @@ class EnvironmentSummary(Record, frozen=True):
     size: int | None = None
     device: str = ""
     undo: LastChange | None = None
+    keeps: tuple[str, ...] = ()
 
     @property
     def light(self) -> Light:
@@ -209,6 +211,7 @@ class Task(Enum):
     UNDO = "undo"
     FORGET = "forget"
     REMOVE = "remove"
+    KEEP = "keep"
 
     @property
     def step(self) -> Step:
@@ -222,14 +225,14 @@ class Task(Enum):
     def is_about_environments(self) -> bool:
         """Whether the task is about environments that stand, whatever the setup is at."""
         about = {Task.SURVEY, Task.CHECK, Task.COMPARE, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
-        return self in about
+        return self in about | {Task.KEEP}
 
     @property
     def page(self) -> Page | None:
         """Name the page on which this task is followed; None where it goes on behind any page."""
         if self in {Task.DIAGNOSE, Task.MEND, Task.ADDON}:
             return Page.WRONG
-        if self.is_about_environments and self is not Task.SURVEY:
+        if self.is_about_environments and self not in {Task.SURVEY, Task.KEEP}:
             return Page.ENVIRONMENTS
         return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT}.get(self)
 

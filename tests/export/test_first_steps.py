@@ -62,8 +62,9 @@ def test_matplotlib_draws_where_the_plan_has_it() -> None:
         text = "\n".join(cell["source"] for cell in first_notebook(ENVIRONMENT, plan)["cells"])
         return set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
 
-    assert imported(CPU) == {"torch", "struct", "zlib", "IPython", "time"}
-    assert imported(replace(CPU, requirements=("torch", "matplotlib"))) == {"torch", "matplotlib", "time"}
+    own = {"torch", "importlib", "sys", "time"}
+    assert imported(CPU) == {*own, "struct", "zlib", "IPython"}
+    assert imported(replace(CPU, requirements=("torch", "matplotlib"))) == {*own, "matplotlib"}
 
 
 def test_a_notebook_of_before_is_kept(tmp_path: Path) -> None:
@@ -105,6 +106,13 @@ def test_the_notebook_runs_on_a_minimal_install(
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
     said = "".join(output.get("text", "") for output in outputs)
+    assert "envs --mend" not in said
+    other = replace(cpu_environment, packages={"torch": "2.12.0+cu130"})  # as if that had been replaced
+    first = next(cell for cell in first_notebook(other, CPU)["cells"] if cell["cell_type"] == "code")["source"]
+    told = subprocess.run([cpu_environment.python, "-c", first], capture_output=True, text=True, check=True).stdout
+    assert "uv " in told
+    assert "2.12.0+cu130" in told
+    assert f"assistant envs --mend {cpu_environment.path}" in told
     right = [int(percent) for percent in re.findall(r"(\d+)%", said)]
     assert right[0] < 70
     assert right[-1] > 95

@@ -297,8 +297,10 @@ def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
         if str(bench.target) in str(finding.text)
     ]
     assert [finding.key for finding in found] == ["build-replaced"]
-    assert "torch 10.0 (9.0)" in str(found[0].text)
-    assert found[0].remedies[0].commands == (f"assistant install --target '{bench.target}'",)
+    text = str(found[0].text)
+    assert "torch 9.0 → 10.0. pip did that on " in text
+    assert text.endswith(", when it installed torch.")
+    assert found[0].remedies[0].commands == (f"assistant envs --mend '{bench.target}'",)
 
 
 @pytest.mark.process
@@ -365,10 +367,92 @@ def test_anybodys_environment_keeps_its_torch_until_the_guard_is_off(bench: Benc
     bench.target = prefix
     assert pip_in(bench, "install", "torch>=10").returncode != 0
     assert Site.ask(prefix, LiveHost()).versions["torch"] == "9.0"
+    bench.index.add("lib", "2.0", requires=("torch>=10",))
+    bench.index.add("lib", "1.0", requires=("torch",))
+    plan = [sys.executable, "-m", "assistant", "plan", "--into", str(prefix), "--pin"]
+    quiet = {**told, "PIP_CONFIG_FILE": os.devnull}
+    fits = subprocess.run([*plan, "lib"], env=quiet, capture_output=True, text=True, check=True)
+    assert fits.stdout.splitlines() == [f"✓ torch 9.0 stays as it is in {prefix}.", "  lib 1.0 is added"]
+    refused = subprocess.run([*plan, "lib>=2"], env=quiet, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "lib>=2 cannot be added: Because" in refused.stderr
+    assert "torch" in refused.stderr
     subprocess.run([*assistant, "--off"], check=True, capture_output=True)
     assert {file: file.read_bytes() for file in before} == before
     subprocess.run(["bash", "-c", upgrade], env=told, check=True)
     assert Site.ask(prefix, LiveHost()).versions["torch"] == "10.0"
+
+
+@pytest.mark.process
+def test_applications_that_install_by_themselves_keep_the_build(bench: Bench, tmp_path: Path) -> None:
+    """Uv that an application calls in its own folder keeps to it, with nothing activated; others get lines to paste."""
+    uv, prefix = Path(sys.executable).with_name("uv"), tmp_path / "app" / "venv"
+    told = {**os.environ, "UV_DEFAULT_INDEX": bench.index.url}
+    subprocess.run([uv, "venv", "-q", "-p", sys.executable, prefix], check=True)
+    subprocess.run([uv, "pip", "install", "-q", "--python", prefix, "torch==9.0"], env=told, check=True)
+    bench.index.add("torch", "10.0")
+    files = ("main.py", "comfy", "launch.py", "modules/launch_utils.py", "poetry.lock", "requirements.in")
+    for name in files:
+        (prefix.parent / name).parent.mkdir(exist_ok=True)
+        (prefix.parent / name).touch()
+    before = {path: path.is_file() and path.read_bytes() for path in prefix.parent.rglob("*")}
+    environment = EnvironmentFolder.at(str(prefix))
+    found = environment.guard(Site.ask(prefix, LiveHost()))
+    lines = {str(one.text).partition(" installs by")[0]: one.remedies[0].commands[0] for one in found}
+    assert lines.keys() == {"Stable Diffusion WebUI, Forge", "Poetry", "pip-tools"}
+    assert all("9.0" in text or str(prefix) in text for text in lines.values())
+    upgrade = [uv, "pip", "install", "-q", "-U", "torch", "--python", prefix]
+    subprocess.run(upgrade, env=told, cwd=prefix.parent, check=True)
+    assert Site.ask(prefix, LiveHost()).versions["torch"] == "9.0"
+    environment.unguard()
+    assert {path: path.is_file() and path.read_bytes() for path in prefix.parent.rglob("*")} == before
+    subprocess.run(upgrade, env=told, cwd=prefix.parent, check=True)
+    assert Site.ask(prefix, LiveHost()).versions["torch"] == "10.0"
+
+
+@pytest.mark.process
+def test_what_replaced_a_build_is_named_mended_and_undone(bench: Bench, tmp_path: Path) -> None:
+    """By time and packages of the installation; what goes with the old build in no version leaves with the new one."""
+    uv, prefix = Path(sys.executable).with_name("uv"), tmp_path / "env"
+    told = {**os.environ, "UV_DEFAULT_INDEX": bench.index.url, "PIP_CONFIG_FILE": os.devnull}
+    for name, version, needs in (
+        ("torch", "10.0", ("numpy",)),
+        ("torch", "8.0", ("numpy",)),
+        ("newer", "2.0", ("middle", "torch>=10")),
+        ("newer", "1.0", ()),
+        ("middle", "1.0", ("torch",)),
+        ("older", "1.0", ("torch==8.0",)),
+        ("beside", "1.0", ("numpy", "torch; extra == 'gpu'")),
+    ):
+        bench.index.add(name, version, requires=needs)
+
+    def run(*words: object) -> str:
+        return subprocess.run(words, env=told, capture_output=True, text=True, check=True).stdout
+
+    run(uv, "venv", "-q", "-p", sys.executable, prefix)
+    for words, culprit, mended in (
+        (["newer", "beside"], "newer", {"newer": "1.0", "middle": "1.0", "beside": "1.0"}),
+        (["older", "beside"], "older", {"beside": "1.0"}),
+        (["-U", "torch"], "torch", {}),
+        ([bench.index.folder / "torch" / "torch-8.0-py3-none-any.whl"], "torch (file:///", {}),
+    ):
+        run(uv, "pip", "install", "-q", "--python", prefix, "torch==9.0")
+        EnvironmentFolder.at(str(prefix)).guard(Site.ask(prefix, LiveHost()))
+        for info in prefix.glob("lib/*/site-packages/*.dist-info"):
+            os.utime(info, (0, 0))
+        run(uv, "pip", "install", "-q", "--python", prefix, *words)
+        replaced = Site.ask(prefix, LiveHost())
+        (found,) = EnvironmentFolder.at(str(prefix)).find_replaced_builds(replaced, LiveHost())
+        assert f" → {replaced.versions['torch']}. uv did that on " in str(found.text)
+        assert f", when it installed {culprit}" in str(found.text)
+        assistant = (sys.executable, "-m", "assistant", "envs", "--yes")
+        run(*assistant, "--mend", prefix)
+        after = Site.ask(prefix, LiveHost()).versions
+        assert after == {"torch": "9.0", "numpy": "1.0", **mended}
+        if "file" not in culprit:  # which no index has
+            run(*assistant, "--undo", prefix)
+            assert Site.ask(prefix, LiveHost()).versions == replaced.versions
+        run(uv, "pip", "uninstall", "-q", "--python", prefix, *Site.ask(prefix, LiveHost()).versions)
 
 
 @pytest.mark.process

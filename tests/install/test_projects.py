@@ -17,12 +17,16 @@ from install.workbench import Bench, install
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install.conflicts import (
-    find_conflicts,
+from assistant.install import EnvironmentFolder
+from assistant.install.conflicts import find_conflicts
+from assistant.install.projects import (
     find_project,
     project_environment,
-    project_toml_lines,
+    project_tables,
     project_undo_findings,
+    tables_text,
+    with_tables,
+    without_tables,
 )
 from assistant.install.site import Site
 from assistant.install.target import find_plan_target
@@ -53,7 +57,7 @@ class Project:
     def __init__(self, bench: Bench, others: LoopbackIndex, folder: Path) -> None:
         bench.index.add("torch", BUILD, requires=("numpy",))
         bench.plan = replace(bench.plan, requirements=(f"torch=={BUILD}",))
-        self.bench, self.folder, self.file = bench, folder, folder / "pyproject.toml"
+        self.bench, self.others, self.folder, self.file = bench, others, folder, folder / "pyproject.toml"
         caches = {"UV_CACHE_DIR": str(folder.parent / "cache"), "UV_DEFAULT_INDEX": others.url}
         usual = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_", "VIRTUAL_"))}
         self.told = {**usual, **caches}
@@ -99,19 +103,73 @@ def test_uv_undoes_what_its_project_does_not_name(project: Project) -> None:
     assert project.torch() is None
 
 
-def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
-    """Typed into a shell, with a space in the path: no sync, no upgrade, no installation brings another build."""
+def test_a_project_of_uv_keeps_the_build_until_the_guard_is_off(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No sync, run, upgrade or addition brings another build; afterwards the file is as it was, to the byte."""
+    index = project.bench.index.url  # in place of PyTorch's own for "+cpu"
+    monkeypatch.setattr("assistant.install.environment_folder.find_torch_index", lambda _site: index)
+    project.others.add("wants-ten", "1.0", requires=("torch>=10",))
+    project.others.add("wants-any", "1.0", requires=("torch",))
     (finding,) = project_undo_findings(project.folder / ".venv", project.bench.plan, project.install())
-    lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
-    with project.file.open("a", encoding="utf-8") as file:
-        file.write(f"\n{lines}")
-    command = f'PATH="{UV.parent}:$PATH" {again}'
-    subprocess.run(["sh", "-c", command], env=project.told, check=True, capture_output=True)
-    assert f"torch=={BUILD}" in tomllib.loads(project.file.read_text())["project"]["dependencies"]
-    for words in (("sync",), ("sync", "--upgrade"), ("pip", "install", "--upgrade", "torch")):
+    (guard,), (again,) = finding.remedies[0].commands, finding.remedies[1].commands
+    assert guard == f"assistant guard '{project.folder}'"
+    environment, before = EnvironmentFolder.at(str(project.folder)), project.file.read_bytes()
+    (left,) = environment.guard(Site.ask(environment.path, LiveHost()))
+    assert left.remedies[0].commands[0].startswith("uv add ")  # it is in no list of the project's yet
+    environment.guard(Site.ask(environment.path, LiveHost()))
+    environment.unguard()
+    assert project.file.read_bytes() == before
+    environment.guard(Site.ask(environment.path, LiveHost()))
+    subprocess.run(["sh", "-c", f'PATH="{UV.parent}:$PATH" {again}'], env=project.told, check=True, capture_output=True)
+    assert environment.guard(Site.ask(environment.path, LiveHost())) == ()
+    for words in (
+        ("sync",),
+        ("sync", "--upgrade"),
+        ("run", "python", "-c", "0"),
+        ("add", "wants-any"),
+        ("pip", "install", "--upgrade", "torch"),
+    ):
         project.uv(*words)
         assert project.torch() == BUILD, words
-    assert {"torch", "numpy", "ipykernel"} <= {*Site.ask(project.folder / ".venv", LiveHost()).versions}
+    add = [UV, "add", "wants-ten"]
+    refused = subprocess.run(add, cwd=project.folder, env=project.told, capture_output=True, check=False)
+    assert (refused.returncode, project.torch()) == (1, BUILD)
+    assert b"torch>=10" in refused.stderr
+
+
+FILES = {
+    "plain": "[project]\nname = 'p'\n",
+    "no end": "[project]\nname = 'p'",
+    "windows": "[project]\r\nname = 'p'\r\n\r\n[tool.uv]\r\npackage = false\r\n",
+    "comments": "# mine\n[tool.uv]  # theirs\nconstraint-dependencies = ['numpy<3'] # old\n[tool.uv.sources]\n# none\n",
+    "long list": "[tool.uv.sources]\n[tool.uv]\nconstraint-dependencies = [\n  # why\n  'numpy<3',\n]\n",
+    "an index": "[[tool.uv.index]]\nname='i'\nurl='u'\n\n\n",
+    "empty list": "[tool.uv]\nconstraint-dependencies = []\n[tool.other]\nconstraint-dependencies = [\n]\n",
+    "another's list": "[tool.uv]\n[tool.other]\nconstraint-dependencies = [\n]\n",
+}
+LEFT = {
+    "inline": "[tool]\nuv = { package = false }\n",
+    "dotted": "[tool]\nuv.constraint-dependencies = []\n",
+    "spread": "[tool.uv]\nconstraint-dependencies =   [ ]\n",
+    "an inline index": "[tool.uv]\nindex = [{ name = 'i', url = 'u' }]\n",
+    "in a text": "[project]\ntext = '''\n[tool.uv]\n'''\n",
+}
+
+
+def test_a_projects_file_of_any_form_gets_lines_and_loses_them_whole() -> None:
+    """What was there stays, and where a form is not known nothing is written: the lines are the user's to paste."""
+    needs = ["constraint-dependencies = [", "    \"torch==9.0+cpu ; sys_platform == 'linux'\",", "]"]
+    index = ['name = "torch"', 'url = "https://a.example"', "explicit = true"]
+    tables = {"[tool.uv]": needs, "[tool.uv.sources]": ["torch = { index = 'torch' }"], "[[tool.uv.index]]": index}
+    for form, text in FILES.items():
+        changed = with_tables(text, tables)
+        assert "torch==9.0+cpu" in str(tomllib.loads(changed)["tool"]["uv"]["constraint-dependencies"]), form
+        assert without_tables(changed) == text, form
+        assert ("\r" in changed) == ("\r" in text), form
+        more = without_tables(changed.replace("torch = {", "x.path = 'x'\ntorch = {"))  # as `uv add ./x` does
+        assert tomllib.loads(more)["tool"]["uv"]["sources"] == {"x": {"path": "x"}}, form
+    assert {form: with_tables(text, tables) for form, text in LEFT.items()} == dict.fromkeys(LEFT, "")
 
 
 def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
@@ -123,7 +181,7 @@ def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
     assert project_environment(tmp_path) == inside
     project = find_project(inside)
     assert (project.tool, project.file) == ("pixi", str(tmp_path / "pixi.toml"))
-    told = tomllib.loads(project_toml_lines(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
+    told = tomllib.loads(tables_text(project_tables(project, bench.plan, {"torch": BUILD, "numpy": "1.0"})))
     assert told == {"pypi-dependencies": {"torch": {"version": f"=={BUILD}", "index": bench.index.url}}}
     assert "pixi install" in str(project_undo_findings(inside, bench.plan, {"torch": BUILD})[0].text)
 

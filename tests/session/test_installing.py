@@ -278,7 +278,7 @@ def test_a_preview_tells_files_and_bytes_and_writes_nothing(make: Make, tmp_path
 
 
 def test_a_project_of_uv_is_told_what_would_undo_it(make: Make, tmp_path: Path) -> None:
-    """The folder of a project stands for its environment, and the lines that keep torch are offered beforehand."""
+    """The folder of a project stands for its environment, and what keeps torch there is offered beforehand."""
     project = tmp_path / "project"
     project.mkdir()
     (project / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "0"\n[tool.uv]\npackage = false\n')
@@ -287,7 +287,7 @@ def test_a_project_of_uv_is_told_what_would_undo_it(make: Make, tmp_path: Path) 
     assert state.preview.target == str(project / ".venv")
     (finding,) = state.findings
     assert finding.key == "kept-by-project"
-    assert "torch==9.0" in finding.remedies[0].commands[0]
+    assert finding.remedies[0].commands == (f"assistant guard {project}",)
 
 
 def test_sources_tell_pip_about_folders_with_spaces(tmp_path: Path) -> None:

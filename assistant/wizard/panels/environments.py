@@ -85,6 +85,8 @@ def make_row(summary: EnvironmentSummary) -> dict[str, object]:
     buttons = [("check", say("Check"))] if not (summary.own or summary.unread) else []
     buttons += [("mend", say("Mend …"))] if is_mendable(summary) else []
     buttons += [("undo", say("Undo"))] if summary.undo and not summary.others else []
+    if summary.torch and not (summary.own or summary.others or summary.unread):
+        buttons += [("keep", say("Let go of this build") if summary.keeps else say("Keep this build"))]
     buttons += [("open", say("Open a notebook"))] if summary.kernels and summary.torch and not summary.own else []
     buttons += [("remove", say("Remove …"))] if summary.made and not (summary.own or summary.others) else []
     return {
@@ -190,7 +192,7 @@ class EnvironmentsPage(PageView):
             send_notebook(self.rows, made, plan, message.get("view"), name=f"{summary.name}.ipynb", path=path)
             return
         self._removing = path if press == "remove" else ""
-        tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO}
+        tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO, "keep": Task.KEEP}
         begun = (Begin(task=tasks[press]),) if isinstance(press, str) and press in tasks else ()
         self.post([Pick(path=path), *begun])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -13,7 +14,7 @@ from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.export import terminal_line
 from assistant.host.files import full_path
 from assistant.i18n import Text, render, say, sentences
-from assistant.install import Prepared, RemotePlan
+from assistant.install import EnvironmentFolder, Prepared, RemotePlan
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
@@ -23,7 +24,7 @@ from assistant.model.report import Part, Report, Status, Step, check_kind, check
 from assistant.model.shell import command_line, shell_of
 from assistant.model.visible import Markup, joined, tag
 from assistant.plan import card_name
-from assistant.session.actions import Action, Add, Begin, Choose, Resume, Show, Simulate, blockers
+from assistant.session.actions import Action, Add, Begin, Choose, Pick, Resume, Show, Simulate, blockers
 from assistant.session.session import Session
 from assistant.session.state import (
     Adding,
@@ -244,7 +245,7 @@ def _cells(row: CheckRow) -> tuple[Text, ...]:
     return (row.title, row.result, row.first, row.later, row.error, row.detail)
 
 
-SAVE = "save"
+SAVE, KEEP = "save", "keep"
 
 
 class Done(PageView):
@@ -256,7 +257,7 @@ class Done(PageView):
         self.checks = make(Details, title=say("The checks, one by one, with times"))
         self.where = make(Details, title=say("Where it is"))
         self.next = make(Chips, pressed=True, description=say("What next?"))
-        self.on_press(self.next, lambda key: [Show(page=Page.EXPORT)] if key == SAVE else [])
+        self.on_press(self.next, self._actions_of)
         self.packages = make(
             widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
@@ -275,6 +276,13 @@ class Done(PageView):
             self.where,
             self.measure,
         )
+
+    def _actions_of(self, key: str) -> list[Action]:
+        """Return what a press of a card of `_next_actions` does."""
+        made = self.session.state.environment
+        if key == KEEP and made:
+            return [Pick(path=made.path), Begin(task=Task.KEEP)]
+        return [Show(page=Page.EXPORT)] if key == SAVE else []
 
     def follow(self, state: State) -> None:
         """Show the report, the environment's place, the cards, and what is being added."""
@@ -308,13 +316,15 @@ def draw_done(state: State) -> Markup:
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
     line = tag("p", plan_title(plan), class_="ptsa-machine")
     judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
-    return line + html.heading(title) + judged + draw_restart_warning(state)
+    kept = failure(state, state.environments.status)  # of the build that was to be kept, or no longer
+    return line + html.heading(title) + judged + draw_restart_warning(state) + kept
 
 
 def _next_actions(state: State) -> list[dict[str, str]]:
     """Return cards for what can be done with the finished environment, as `Chips` takes them; [] before that."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []
+    keeps = EnvironmentFolder(Path(state.environment.path)).guards
     return [
         {
             "key": "terminal",
@@ -329,6 +339,13 @@ def _next_actions(state: State) -> list[dict[str, str]]:
             "copy": state.environment.python,
         },
         {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
+        {
+            "key": KEEP,
+            "title": say("Let go of this build") if keeps else say("Keep this build"),
+            "lead": say("pip and uv keep {pins}", pins=", ".join(keeps))
+            if keeps
+            else say("later installations may replace PyTorch"),
+        },
     ]
 
 
