@@ -29,7 +29,7 @@ from assistant.api.planning import (
     version_ranges,
     with_underlying,
 )
-from assistant.api.records import Plan, Planning
+from assistant.api.records import Backend, Plan, Planning
 
 _VARIABLES = {"linux": "LD_LIBRARY_PATH", "windows": "PATH"}
 
@@ -57,13 +57,18 @@ def _with_needs(plan: Plan, case: PlanInputs) -> Plan:
     pins = applicable_requirements(case.request.pins, target.markers)
     asked = [pin for pin in pins if canonicalize_name(pin.name) not in CORE]
     added = beside(asked, plan.torch, plan.variant.removeprefix("nightly/"), target.platform)
-    system = (need for pin in asked for need in system_needs(pin.name, target.os, plan.backend))
-    said = (sentences((need.text, need.help)) for need in system if need.key != _NEEDED_BY_TORCH)
+    said = system_warnings((pin.name for pin in asked), target.os, plan.backend)
     return replace(
         plan,
         requirements=tuple(dict.fromkeys((*plan.requirements, *added.requires))),
         warnings=tuple(dict.fromkeys((*plan.warnings, *added.warnings, *said))),
     )
+
+
+def system_warnings(names: Iterable[str], os: str, backend: Backend) -> tuple[Message, ...]:
+    """Say what some packages need on the system, but for what torch needs as well."""
+    needs = (need for name in names for need in system_needs(name, os, backend) if need.key != _NEEDED_BY_TORCH)
+    return tuple(dict.fromkeys(sentences((need.text, need.help)) for need in needs))
 
 
 def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:

@@ -14,6 +14,7 @@ from packaging.version import Version
 from assistant.api import _, replace
 from assistant.api.planning import (
     CORE,
+    FAMILY,
     PlanInputs,
     Tools,
     all_companions,
@@ -40,6 +41,7 @@ from assistant_addons.projects.builds import (
     question,
     satisfied,
     tied,
+    with_family,
     without_other_builds,
 )
 from assistant_addons.projects.companions import torch_bounds
@@ -183,7 +185,8 @@ class Search:
     `own_index` is the user's in place of torch's, and `silent` are addresses of torch's that cannot be asked, so that
     the user's other sources stand in for them; `unreachable` are wheels by their address that cannot be asked.
     `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
-    counts the questions of this search and of all that come of it.
+    counts the questions of this search and of all that come of it. With `reads_all` answers tell all that each package
+    needs; `unusable` are those that cannot be imported, as something is left out.
     """
 
     def __init__(self, case: PlanInputs, tools: Tools, planning: Planning | None = None) -> None:
@@ -196,6 +199,8 @@ class Search:
         self.unreachable: set[str] = set()
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested_packages(*case)]
         self.spent = [0]
+        self.reads_all = False
+        self.unusable = frozenset[str]()
         self._blamed: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
         self._torches: list[str] = []
@@ -204,6 +209,11 @@ class Search:
     def own_names(self) -> set[str]:
         """The canonical names of what the user asks for."""
         return {name for name, _need in self.requested}
+
+    @property
+    def python(self) -> str:
+        """The Python that it is for."""
+        return self.case.request.python or ""
 
     def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
@@ -297,7 +307,11 @@ class Search:
         proven = exact and plan.variant == band[0].variant
         if proven or satisfied(self._as_learnt(question([plan], *self.case, exact=True)), trial.versions):
             return Outcome(tied(plan, trial.versions) if self._is_mixed(plan) else plan, trial, self.lessons)
-        return self.answer([plan], exact=True)
+        outcome = self.answer([plan], exact=True)
+        if outcome.plan is None and not exact and {*outcome.trial.blamed} & {*FAMILY}:
+            # The tables know a newer one than the index has: what it did give goes with this torch by its metadata.
+            return Outcome(with_family(plan, trial.versions), trial, self.lessons)
+        return outcome
 
     def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
         """Learn what cannot be asked: a wheel by its address, or the index of a plan, which then may know no torch."""
@@ -358,7 +372,12 @@ class Search:
         self.spent[0] += 1
         text = _("Checking whether everything fits torch {torch} ({variant})", torch=plan.torch, variant=plan.variant)
         self.tools.sink(Progress(step=Step.PLAN, text=text))
-        return try_plan(self._as_learnt(plan), self.case.machine, self.tools)
+        return try_plan(self._as_learnt(plan), self.case.machine, self.tools, "" if self.reads_all else "torch")
+
+    def has_wheel(self, line: str) -> bool:
+        """Return whether a source has a wheel of one requirement for this search's Python."""
+        bare = replace(self.builds[0], requirements=(line,), constraints=(), overrides=(), index_url=None)
+        return try_plan(bare, self.case.machine, self.tools, dependencies=False).holds
 
     def names_asked(self, plan: Plan) -> set[str]:
         """Name what is asked for with a plan: by the user, or by a recipe for the plan's backend."""
