@@ -235,8 +235,9 @@ def question(
     lines = {line: name_of(line) for line in plan.requirements}
     first = [line for line, name in lines.items() if name in named] if exact else list(map(str, own))
     rest = [line if exact else _loosened(line, band) for line, name in lines.items() if name not in named]
-    # Newer releases of torchvision and torchaudio name no torch that they need, or one that is not the best.
-    companions = pairs(plan, catalog, FAMILY)
+    # Newer releases of torchvision and torchaudio, where something else brings them, name no torch that they need, and
+    # on torch's own indexes some name one that is not the best.
+    companions = pairs(plan, catalog, FAMILY if plan.index_url else {*FAMILY} - {*named, *lines.values()})
     return replace(
         plan,
         requirements=tuple(dict.fromkeys((*first, *rest, *_own_triton(plan)))),

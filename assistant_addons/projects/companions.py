@@ -71,14 +71,26 @@ def system_warnings(names: Iterable[str], os: str, backend: Backend) -> tuple[Me
     return tuple(dict.fromkeys(sentences((need.text, need.help)) for need in needs))
 
 
-def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:
+def ranges_for(name: str, specifier: str) -> tuple[list[VersionRange], bool]:
+    """List the known versions of a package that meet a specifier; where it allows only older ones, the oldest known.
+
+    What was released before was made for a torch that is no newer. Returns as well whether that was guessed.
+    """
+    ranges = version_ranges(name)
+    fitting = [one for one in ranges if can_overlap(specifier, one.versions)]
+    oldest = min(ranges, key=lambda one: one.least, default=None)
+    guessed = not fitting and oldest is not None and can_overlap(specifier, f"<{oldest.least}")
+    return ([oldest] if oldest and guessed else fitting), guessed
+
+
+def torch_bounds(requirement: Requirement, *, guess: bool = True) -> tuple[SpecifierSet, ...] | None:
     """Return the alternatives of torch that versions meeting a requirement go with, the newest versions' first.
 
-    None where the tables know nothing of them, or where their newest goes with any torch.
+    None where the tables know nothing of them, but for what may be guessed, or where their newest goes with any torch.
     """
-    fitting = [one for one in version_ranges(requirement.name) if can_overlap(str(requirement.specifier), one.versions)]
+    fitting, guessed = ranges_for(requirement.name, str(requirement.specifier))
     newest_first = sorted(fitting, key=lambda one: one.least, reverse=True)
-    if not newest_first or not newest_first[0].torch:
+    if not newest_first or not newest_first[0].torch or (guessed and not guess):
         return None
     alternatives = (alternative for one in newest_first for alternative in one.torch or ("",))
     return tuple(map(SpecifierSet, dict.fromkeys(alternatives)))

@@ -36,7 +36,7 @@ from assistant.api.planning import (
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
 from assistant.api.texts import command_line
 from assistant_addons.projects.builds import question
-from assistant_addons.projects.companions import system_warnings
+from assistant_addons.projects.companions import ranges_for, system_warnings
 from assistant_addons.projects.search import Outcome, Search, source_of, within_all
 from assistant_addons.projects.trial import Need, Trace, Trial
 
@@ -173,18 +173,24 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
     lost = unpaired_warnings((name for name in versions if name != "torch"), torch)
     left_out = (line for line in asked.requirements if name_of(line) in outcome.lessons.left_out)
     giving_way = map(Requirement, (*search.giving_way(asked), *left_out))
-    text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
-    others = (
-        text.format(torch=torch, need=need, package=need.name, version=versions[need.name])
+    wrong = [
+        need
         for need in giving_way
         if need.name in versions and not need.specifier.contains(versions[need.name], prereleases=True)
         if not unpaired_warnings((need.name,), torch)
-    )
+    ]
+    text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
+    unknown = _("Which torch {package} {version} needs is not known; {torch} goes with the next release that is known.")
+    others = []
+    for need in wrong:
+        known, _guessed = ranges_for(need.name, f"=={versions[need.name]}")
+        said = unknown if any(one.goes_with(torch) for one in known) else text
+        others.append(said.format(torch=torch, need=need, package=need.name, version=versions[need.name]))
     return [*lost, *others]
 
 
 _MOST_PYTHONS = 3  # chosen: each may take a resolver's run or two
-_MOST_CHANGES = 6  # chosen: likewise
+_MOST_CHANGES = 3  # chosen: likewise
 _MOST_NEAR = 2  # chosen: likewise
 _LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "trl" not to "tri" (0.67)
 
@@ -199,7 +205,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
     if not isinstance(trial.words, str):  # an index of the user's own lacks the build
         help_ = _("Name another index, or wait until the build is published.", option="--index-url")
         return _planning(search, "not-in-index", trial.words, help_)
-    own = _without_source(search, trial)
+    own = _without_source(search, Outcome(None, trial), {})
     others = [] if own.holds and case.request.python else _with_other_pythons(own, case)
     best = min((rest for rest in (own, *others) if rest.holds), key=lambda rest: len(rest.lines), default=None)
     if best is None:
@@ -264,22 +270,25 @@ class Rest(NamedTuple):
         return bool(self.outcome.trial.refusal and self.outcome.trial.refusal.pythons)
 
 
-def _without_source(search: Search, trial: Trial, first: Outcome | None = None) -> Rest:
-    """Leave out one after the other what has no wheel, as the resolver stops at the first, until the rest holds."""
-    lines: dict[str, str] = {}
-    again, outcome, traces = search, first or Outcome(None, trial), [trial.trace]
-    while outcome.trial.builds and search.may_ask:
-        lines |= {name: _line_of(name, search, traces[-1]) for name in outcome.trial.builds}
+def _without_source(search: Search, outcome: Outcome | None, lines: Mapping[str, str]) -> Rest:
+    """Leave out one after the other what has no wheel, as the resolver stops at the first, until the rest holds.
+
+    `outcome` is how it went before, None where nobody asked yet; `lines` are left out from the beginning.
+    """
+    left, again, needs = dict(lines), search, set[Need]()
+    while search.may_ask and (outcome is None or outcome.trial.builds):
+        if outcome:
+            needs |= {*outcome.trial.trace.needs}
+            left |= {name: _line_of(name, search, outcome.trial.trace) for name in outcome.trial.builds}
         request = search.case.request
-        pins = tuple(pin for pin in request.pins if name_of(pin) not in lines)
-        never = tuple(f"{name} ; sys_platform == 'never'" for name in lines)
+        pins = tuple(pin for pin in request.pins if name_of(pin) not in left)
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in left)
         again = search.again(replace(request, pins=pins, overrides=(*request.overrides, *never)))
         again.reads_all = True
-        outcome = again.run() or outcome
-        traces.append(outcome.trial.trace)
-    needs = {need for trace in traces for need in trace.needs}
-    again.unusable = _standing_on(lines, needs)
-    return Rest(lines, search, again, outcome)
+        outcome = again.run() or outcome or Outcome(None, Trial())
+    outcome = outcome or Outcome(None, Trial())
+    again.unusable = _standing_on(left, needs | {*outcome.trial.trace.needs})
+    return Rest(left, search, again, outcome)
 
 
 def _line_of(name: str, search: Search, trace: Trace) -> str:
@@ -328,11 +337,11 @@ def _how_built(names: Iterable[str], search: Search) -> list[Message]:
 def _why_not(rest: Rest, *, other_python: bool) -> Planning:
     """Say what does not go together, what has no wheel and what a build of it takes, and the nearest way out."""
     outcome, search, names = rest.outcome, rest.search, ", ".join(rest.lines)
-    why = [_("With Python {python}:", python=search.python)] if other_python else list[Message]()
-    help_ = list[Message]()
+    why, help_ = list[Message](), list[Message]()
     if outcome.plan is None:
-        why.append(_quarrel(search, outcome.trial))
-        help_.append(_smallest_change(search, outcome.trial))
+        text = _("With Python {python}: {why}", python=search.python) if other_python else Message("{why}")
+        why.append(text.format(why=_quarrel(search, outcome.trial)))
+        help_.append(_smallest_change(rest))
     if not rest.lines:
         return _planning(search, "set-does-not-fit", sentences(why), sentences(help_))
     text = _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
@@ -382,12 +391,12 @@ def _with_other_pythons(own: Rest, case: PlanInputs) -> list[Rest]:
         again = own.whole.again(replace(free, python=python))
         if not (again.builds and again.may_ask):
             continue
-        if own.lines and not own.is_about_python and not any(map(again.has_wheel, own.lines.values())):
+        closed = {name: line for name, line in own.lines.items() if not again.has_wheel(line)}
+        if own.lines and closed == own.lines and not own.is_about_python:
             continue
-        if outcome := again.run():
-            found.append(_without_source(again, outcome.trial, outcome))
-            if found[-1].holds and not found[-1].lines:
-                break
+        found.append(_without_source(again, None, closed))
+        if found[-1].holds and not found[-1].lines:
+            break
     return found
 
 
@@ -413,27 +422,54 @@ def _words(trial: Trial) -> Message:
     return sentences((why, rule.format(index=index, name=name)))
 
 
-def _smallest_change(search: Search, trial: Trial) -> Message:
-    """Find, among what quarrels, the line whose bound or whose absence makes the rest hold."""
-    instead = _("Ask for {name} {version} instead of {line}: everything else fits that.")
-    torch = _on_torch(search)
-    if torch and (nearest := _nearest_torch(search, trial)):
-        return instead.format(name="torch", version=nearest, line=torch)
-    plan = question([search.builds[0]], *search.case, exact=True)
-    named = search.own_names.intersection(trial.refusal.names if trial.refusal else ())
-    needs = [(line, requirement(line)) for line in plan.requirements if name_of(line) in named]
-    without = _("Leave out {name}: everything else fits without it.")
-    changes = [(line, _without_versions(need), instead) for line, need in needs if need.specifier]
-    changes += [(line, "", without) for line, _need in needs]
-    for line, changed, text in changes[:_MOST_CHANGES]:
-        if not search.may_ask:
+def _smallest_change(rest: Rest) -> Message:
+    """Find, among what quarrels, the line whose bound or whose absence makes the rest hold, or a few of them."""
+    search, torch = rest.search, _on_torch(rest.search)
+    if torch and (nearest := _nearest_torch(search, rest.outcome.trial)):
+        text = _("Ask for {name} instead of {line}: everything else fits that.")
+        return text.format(name=f"torch {nearest}", line=torch)
+    changed, current = dict[str, str](), rest
+    while current.outcome.trial.refusal and len(changed) < _MOST_CHANGES:
+        named = search.own_names.intersection(current.outcome.trial.refusal.names)
+        lines = [need for name, need in search.requested if name in named and str(need) not in changed]
+        ways = [(str(need), _without_versions(need)) for need in lines if need.specifier]
+        tried = list[tuple[dict[str, str], Rest]]()
+        for line, other in (*ways, *((str(need), "") for need in lines)):
+            if not search.may_ask:
+                break
+            tried.append(({**changed, line: other}, _changed({**changed, line: other}, rest)))
+            if tried[-1][1].holds:
+                return _told_changes(*tried[-1])
+        if not tried:
             break
-        lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
-        answer = search.ask(replace(plan, requirements=lines))
-        if answer.holds:
-            name = name_of(line)
-            return text.format(name=name, version=answer.versions.get(name, ""), line=line)
+        changed, current = tried[0]  # alone it does not help: what else is in the way beside it?
     return _("Allow other versions of one of the packages named here, or leave it out.")
+
+
+def _changed(lines: Mapping[str, str], rest: Rest) -> Rest:
+    """Return how it goes with some of the user's lines changed, "" for none."""
+
+    def pin(text: str) -> str:
+        need = requirement(text)
+        need.marker = None
+        return lines.get(str(need), text)
+
+    request = rest.whole.case.request
+    less = replace(request, pins=tuple(filter(None, map(pin, request.pins))))
+    return _without_source(rest.whole.again(less), None, rest.lines)
+
+
+def _told_changes(changed: Mapping[str, str], rest: Rest) -> Message:
+    """Say which lines to change, to what, and that everything else fits that."""
+    versions = rest.outcome.trial.versions
+    said = {line: versions.get(name_of(other), "") for line, other in changed.items() if other}
+    without = ", ".join(name_of(line) for line, other in changed.items() if not other)
+    if not said:
+        return _("Leave out {name}: everything else fits without it.", name=without)
+    names = ", ".join(f"{name_of(line)} {version}" for line, version in said.items())
+    more = _("Leave out {name}, too.", name=without) if without else ""
+    text = _("Ask for {name} instead of {line}: everything else fits that.", name=names, line=", ".join(said))
+    return sentences((text, more))
 
 
 def _without_versions(need: Requirement) -> str:

@@ -26,7 +26,6 @@ from assistant.api.planning import (
     number,
     requested_packages,
     requirement,
-    version_ranges,
 )
 from assistant.api.records import Backend, Plan, Planning, Progress, Request, Step
 from assistant.api.texts import Policy, redact
@@ -44,7 +43,7 @@ from assistant_addons.projects.builds import (
     with_family,
     without_other_builds,
 )
-from assistant_addons.projects.companions import torch_bounds
+from assistant_addons.projects.companions import ranges_for, torch_bounds
 from assistant_addons.projects.trial import Derivation, Need, Trial, try_plan
 
 Band = list[Plan]  # one question covers it
@@ -162,8 +161,8 @@ def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:
         tuple(map(SpecifierSet, row.torch))
         for name in names
         if name in versions
-        for row in version_ranges(canonicalize_name(name))
-        if row.only_in_table and SpecifierSet(row.versions).contains(versions[name], prereleases=True)
+        for row in ranges_for(name, f"=={versions[name]}")[0]
+        if row.only_in_table
     )
 
 
@@ -174,7 +173,7 @@ def _brought_along() -> frozenset[str]:
     return frozenset(canonicalize_name(Requirement(line).name) for way in ways for line in way.requires)
 
 
-_MOST_QUESTIONS = 20  # chosen: one or two tell which torch is wanted, and a refusal must not take minutes
+_MOST_QUESTIONS = 30  # chosen: one or two tell which torch is wanted, and a refusal must not take minutes
 _OURS = ("onnx", "numpy")  # with onnxruntime in all its flavours: what plans bring beside torch
 
 
@@ -255,6 +254,8 @@ class Search:
         """
         backend = self.builds[0].backend
         known = self._pairs()
+        if self._band(within_one_of_each(known.values())) is None:
+            known = self._pairs(guess=False)
         self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
         known = {name: bounds for name, bounds in known.items() if name not in self.lessons.untied}
         visible = [one for name, one in known.items() if not only_tables_know(name)]
@@ -508,15 +509,15 @@ class Search:
         )
         return replace(plan, requirements=(*plan.requirements, *lines, *others))
 
-    def _pairs(self) -> dict[str, tuple[SpecifierSet, ...]]:
+    def _pairs(self, *, guess: bool = True) -> dict[str, tuple[SpecifierSet, ...]]:
         """Return the torches that the tables pair with what is asked for, those of the newest versions first."""
         names = (name for name, need in self.requested if not need.url)
-        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.lessons.untied}}
+        found = {name: self._pairs_of(name, guess=guess) for name in names if name not in {*CORE, *self.lessons.untied}}
         return {name: bounds for name, bounds in found.items() if bounds}
 
-    def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
+    def _pairs_of(self, name: str, *, guess: bool = True) -> tuple[SpecifierSet, ...]:
         own = (need for own, need in self.requested if own == name)
-        return torch_bounds(next(own, None) or requirement(name)) or ()
+        return torch_bounds(next(own, None) or requirement(name), guess=guess) or ()
 
 
 def source_of(plan: Plan) -> str:
