@@ -67,7 +67,9 @@ def gpu_line(gpu: Gpu) -> str:
 
 
 def plan_title(plan: Plan) -> Message:
-    """Return a plan's title: torch, backend, variant and Python."""
+    """Return a plan's title: torch, backend, variant and Python; a project may need no torch."""
+    if not plan.torch:
+        return _("Packages without PyTorch, Python {python}", python=plan.python)
     return _(
         "PyTorch {torch} for {backend} ({variant}), Python {python}",
         torch=plan.torch,
@@ -83,6 +85,8 @@ def kernel_title(plan: Plan, card: str = "") -> str:
     It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
     language.
     """
+    if not plan.torch:
+        return f"Python {plan.python} · {plan.name}"
     line = ".".join(plan.torch.split(".")[:2])
     device = card if card and plan.backend is not Backend.CPU else plan.backend.title
     return f"PyTorch {line} · {device}"

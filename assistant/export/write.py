@@ -35,7 +35,13 @@ class Format(NamedTuple):
 
 
 def code_files(setup: Setup) -> dict[str, str]:
-    """Return the files for a user's own code, and `verify.py`, which computes on the device as a proof."""
+    """Return the files for a user's own code, and `verify.py`, which computes on the device as a proof.
+
+    Raises `Unsuited` for a setup without torch, which all of them import.
+    """
+    if not setup.plan.torch:
+        why = _("These files are for code that uses torch, and the plan has none.")
+        raise Unsuited(why, hint=_("Choose another format, such as requirements.txt."))
     files = {name: runtime_text(name) for name in ("device.py", "fallback.py")}
     return {**files, "verify.py": fill_template("verify.py", torch=setup.plan.torch)}
 

@@ -99,17 +99,20 @@ class RemotePlan(NamedTuple):
             index = self.plan.index_url or _("pip's index")
             raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
 
-    def ask(self, tools: Tools, is_step: Callable[[str], bool], **variables: str) -> ResolverAnswer:
+    def ask(
+        self, tools: Tools, is_step: Callable[[str], bool], *, dependencies: bool = True, **variables: str
+    ) -> ResolverAnswer:
         """Resolve the plan with uv, from metadata alone; return its versions, or its output if it failed.
 
-        No package is built or downloaded. After an unclear failure uv is run again, with an empty cache. `is_step`
-        selects the lines of the resolver's log, which environment `variables` make uv print. Raises `BadInput` for an
-        invalid index or requirement, `Cancelled`, and as `uv`.
+        No package is built or downloaded. Without `dependencies` what the packages require is not resolved. After an
+        unclear failure uv is run again, with an empty cache. `is_step` selects the lines of the resolver's log, which
+        environment `variables` make uv print. Raises `BadInput` for an invalid index or requirement, `Cancelled`, and
+        as `uv`.
         """
         check_plan(self.plan)
         with temporary_folder() as (folder, lock):
             uv = self.uv(tools, ()).in_folder(folder, lock)
-            argv = uv.resolve_command(self.plan, folder)
+            argv = uv.resolve_command(self.plan, folder, dependencies=dependencies)
 
             def run(uv: Uv) -> ResolverAnswer:
                 """Run uv and return its result; its output is parsed only after its end, so as not to block it."""

@@ -68,12 +68,12 @@ def restore_kernel(note: KernelNote) -> None:
 
 
 def choose_kernel_name(plan: Plan, python: Path) -> str:
-    """Return a kernel name made of torch's variant and version, such as "torch-cu126-2.9.1".
+    """Return a kernel name made of torch's variant and version, such as "torch-cu126-2.9.1", or a project's without.
 
     A number is added while a kernelspec of that name exists and starts another interpreter than `python`.
     """
     kernelspecs = _find_kernelspecs()
-    name = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
+    name = re.sub(r"[^a-z0-9._-]+", "-", (f"torch-{plan.variant}-{plan.torch}" if plan.torch else plan.name).lower())
     numbered = (f"{name}-{number}" for number in itertools.count(2))
     folders = ((name, kernelspecs.get(name, kernel_folder(name))) for name in itertools.chain([name], numbered))
     return next(name for name, folder in folders if not os.path.lexists(folder) or _starts_interpreter(folder, python))

@@ -123,8 +123,9 @@ class Request(Record, frozen=True):
     bundle of packages, "" for none beside torch. `project` is the file or folder of a project that is read before a
     plan is made; the rest comes from a project besides its requirements: `constraints` limit the versions of packages
     that others require, `overrides` replace requirements of packages, `pythons` is a specifier of Python versions,
-    `indexes` and `links` are further package indexes and find-links. With `cuda_libraries` PyPI's default build is used
-    for the CPU, too, if no other is available.
+    `indexes` and `links` are further package indexes and find-links, and `builds` those builds of torch, such as
+    "cu128", that the project's own files name. `name` is the project's: it gets an environment of its own, and torch
+    only if it needs it. With `cuda_libraries` PyPI's default build is used for the CPU, too, if no other is available.
     """
 
     backend: Backend | None = None
@@ -138,11 +139,13 @@ class Request(Record, frozen=True):
     pythons: str = ""
     indexes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
+    name: str = ""
     cuda_libraries: bool = False
 
     def joined(self, other: Request) -> Request:
         """Return a request that combines both: this one's choices have precedence; lists and switches are united."""
-        lists = ("pins", "constraints", "overrides", "indexes", "links")
+        lists = ("pins", "constraints", "overrides", "indexes", "links", "builds")
         both = {name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in lists}
         return Request(
             backend=self.backend or other.backend,
@@ -151,6 +154,7 @@ class Request(Record, frozen=True):
             cuda_libraries=self.cuda_libraries or other.cuda_libraries,
             bundle=self.bundle or other.bundle,
             project=self.project or other.project,
+            name=self.name or other.name,
             pythons=",".join(dict.fromkeys(filter(None, (self.pythons, other.pythons)))),
             **both,
         )
@@ -171,7 +175,7 @@ class Plan(Record, frozen=True, omit_defaults=False):
     user asked for: verification imports each of them. `constraints`, `overrides`, `indexes` and `links` are the
     request's, for the resolver; `apart` are companions that come from pip's index though torch's own lists them, as it
     lacks the version that is asked for. `recipe` is the key of the recipe that is planned, "" for none: verification
-    runs its call.
+    runs its call. `name` is that of the project that it is for. `torch` is "" where a project needs none.
     """
 
     in_answers: ClassVar = ("disk_gb",)
@@ -193,6 +197,7 @@ class Plan(Record, frozen=True, omit_defaults=False):
     links: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
     recipe: str = ""
+    name: str = ""
 
     @property
     def disk_gb(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -212,15 +212,25 @@ class Context(NamedTuple):
         """Call `find` once for each of the conditions, with this context freed from that one alone.
 
         Returns what it finds by condition, without those for which it returns None. Conditions: "driver" (NVIDIA's
-        version), "pins" (on torch), "system" (its age and the Python), "wsl".
+        version), "pins" (on torch, where the release nearest to them that gives something counts), "system" (its age
+        and the Python), "wsl".
         """
-        freed = {
-            "driver": self.with_any_driver(),
-            "pins": self._replace(pins=self.pins.unpinned()),
-            "system": self._replace(target=self.target.anywhere()),
-            "wsl": self._replace(target=self.target._replace(wsl=False)),
+        freed: dict[str, Iterable[Context]] = {
+            "driver": (self.with_any_driver(),),
+            "pins": self._with_releases_near_the_pins(),
+            "system": (self._replace(target=self.target.anywhere()),),
+            "wsl": (self._replace(target=self.target._replace(wsl=False)),),
         }
-        return {name: found for name in conditions if (found := find(freed[name])) is not None}
+        answers = {name: next(filter(None, map(find, freed[name])), None) for name in conditions}
+        return {name: found for name, found in answers.items() if found}
+
+    def _with_releases_near_the_pins(self) -> Iterator[Context]:
+        """Yield contexts with one release allowed in place of the pins: the newest of each line, the nearest first."""
+        rows, pins = self.catalog.releases, self.pins
+        allowed = [place for place, row in enumerate(rows) if pins.allow_release(row)] or [0]
+        newest = {number(row.version)[:2]: place for place, row in reversed(list(enumerate(rows)))}
+        for place in sorted(newest.values(), key=lambda place: min(abs(place - one) for one in allowed)):
+            yield self._replace(pins=pins.unpinned()._replace(releases=frozenset({rows[place].version})))
 
 
 def macos_minimum(version: str) -> Number:

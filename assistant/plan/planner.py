@@ -207,6 +207,7 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
         overrides=request.overrides,
         indexes=request.indexes,
         links=request.links,
+        name=request.name,
     )
 
 

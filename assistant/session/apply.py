@@ -42,7 +42,7 @@ def choose_approach(config: Config, here: Machine, catalog: Catalog, *, anew: bo
     deliberate choice: its backend is requested if this machine has it.
     """
     plan, differs = config.plan, machine_drift(config.machine, here)
-    pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
+    pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",) if plan.torch else ())
     offered = _plans(here, catalog, pinned)
     fits = plan.variant.startswith(NIGHTLY) or any(_is_alike(plan, other) for other in offered)
     if fits and not anew and config.same_hardware(here):

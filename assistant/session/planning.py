@@ -132,7 +132,11 @@ def is_unchecked(planning: Planning) -> bool:
 
 def has_builds(plan: Plan) -> bool:
     """Return whether a plan's build is one of several that releases of torch have, told apart by their local tags."""
-    return plan.variant not in {AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX} and not plan.variant.startswith(NIGHTLY)
+    return (
+        bool(plan.torch)
+        and plan.variant not in {AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX}
+        and not plan.variant.startswith(NIGHTLY)
+    )
 
 
 def local_tag(plan: Plan) -> str:
@@ -221,7 +225,10 @@ def _check_build(prepared: Prepared, case: PlanInputs) -> Prepared:
 
     A find-links folder may hold one beside PyPI's, and uv takes that for the newer of the two.
     """
-    plan, version = prepared.plan, Version(prepared.resolution.versions["torch"])
+    plan = prepared.plan
+    if not plan.torch:
+        return prepared
+    version = Version(prepared.resolution.versions["torch"])
     if plan.variant.startswith(NIGHTLY):
         lines = replace_torch(plan, f"torch=={version}")
         return replace(prepared, plan=replace(plan, torch=version.public, requirements=lines))

@@ -73,14 +73,15 @@ def run(  # noqa: PLR0913 - what is verified; the rest is how, with defaults
     """Verify an environment by its plan: its device, the packages asked for, a recipe's call; return a report.
 
     The plan's variables are set. `device` overrides the plan's backend; without both it is "cpu". Without a plan, only
-    the device is checked. `level`, `sink`, `cancel`, `traceless`, `lock` and the exceptions are those of `run_checks`.
+    the device is checked, and nothing of it where the plan has no torch. `level`, `sink`, `cancel`, `traceless`,
+    `lock` and the exceptions are those of `run_checks`.
     """
     return run_checks(
         environment.python,
         device or (plan.backend if plan else Backend.CPU).value,
         sink,
         cancel,
-        level=level,
+        level=level if plan is None or plan.torch else (),
         packages=packages_to_import(plan, environment.packages) if plan else (),
         recipe=plan.recipe if plan else "",
         variables=plan.env if plan else None,

@@ -47,8 +47,9 @@ def plans_for_releases(
 
     What drives a GPU goes before DirectML, and that before the CPU; best builds of a release go before second-best,
     and a newer torch before an older. Releases that the planner passed over, as an older one serves the hardware
-    better, go last. All are for the request's own Python. `planning` is what the planner made of the request, where
-    that is there already; `index_url` replaces the index of every plan. Raises `BadInput` as the planner does.
+    better, go last. A build that the project names stands for the planner's own where the hardware allows it. All are
+    for the request's own Python. `planning` is what the planner made of the request, where that is there already;
+    `index_url` replaces the index of every plan. Raises `BadInput` as the planner does.
     """
     own = replace(request, python=request.python or machine.python)
     planning = planning or _planned(machine, catalog, own)
@@ -68,10 +69,22 @@ def plans_for_releases(
     for release in catalog.releases:
         if pins.allow_release(release):
             pinned = replace(own, pins=(*request.pins, f"torch=={release.version}"))
-            plans = _planned(machine, catalog, pinned).plans
+            named = _named_build(release, machine, catalog, own)
+            plans = [
+                named if named and named.backend is one.backend else one
+                for one in _planned(machine, catalog, pinned).plans
+            ]
             found += [(key(plan, place), plan) for place, plan in enumerate(plans)]
     found.sort(key=lambda one: one[0])
     return [replace(plan, index_url=index_url or plan.index_url) for _key, plan in found]
+
+
+def _named_build(release: TorchRelease, machine: Machine, catalog: Catalog, request: Request) -> Plan | None:
+    """Return the plan for the first build of a release that a project names and the hardware allows."""
+    case = PlanInputs(machine, catalog, request)
+    there = {tag for tags in release.variants.values() for tag in tags}
+    builds = (f"{release.version}+{build}" for build in request.builds if build in there and build != "cpu")
+    return next(filter(None, (_plan_for(build, request.python or "", case) for build in builds)), None)
 
 
 def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
@@ -116,7 +129,7 @@ def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, ca
 def _plan_for(build: str, python: str, case: PlanInputs) -> Plan | None:
     """Return the plan for a build such as "2.15.0+cu130", None where the hardware or the request does not allow it."""
     pins = (*case.request.pins, f"torch=={build}")
-    choice = _planned(case.machine, case.catalog, replace(case.request, pins=pins, python=python)).choice
+    choice = _planned(case.machine, case.catalog, replace(case.request, pins=pins, python=python or None)).choice
     return choice if choice and f"{choice.torch}+{choice.variant}" == build else None
 
 
@@ -170,6 +183,12 @@ def tied(plan: Plan, versions: Mapping[str, str]) -> Plan:
     return replace(plan, requirements=tuple(lines))
 
 
+def with_family(plan: Plan, versions: Mapping[str, str]) -> Plan:
+    """Return a plan with those versions of torchvision and torchaudio that were found."""
+    lines = (f"{name}=={versions[name]}" if (name := name_of(line)) in FAMILY else line for line in plan.requirements)
+    return replace(plan, requirements=tuple(lines))
+
+
 def bands(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
     """Put the neighbours in that order together that come from one index and differ by their torch alone.
 
@@ -216,8 +235,9 @@ def question(
     lines = {line: name_of(line) for line in plan.requirements}
     first = [line for line, name in lines.items() if name in named] if exact else list(map(str, own))
     rest = [line if exact else _loosened(line, band) for line, name in lines.items() if name not in named]
-    # Newer releases of torchvision and torchaudio, where something else brings them, name no torch that they need.
-    companions = pairs(plan, catalog, {*FAMILY} - {*named, *lines.values()})
+    # Newer releases of torchvision and torchaudio, where something else brings them, name no torch that they need, and
+    # on torch's own indexes some name one that is not the best.
+    companions = pairs(plan, catalog, FAMILY if plan.index_url else {*FAMILY} - {*named, *lines.values()})
     return replace(
         plan,
         requirements=tuple(dict.fromkeys((*first, *rest, *_own_triton(plan)))),
@@ -229,15 +249,18 @@ def question(
     )
 
 
-def pairs(plan: Plan, catalog: Catalog, names: Iterable[str]) -> tuple[str, ...]:
+def pairs(plan: Plan, catalog: Catalog, names: Collection[str]) -> tuple[str, ...]:
     """Return lines for those of some packages that are torch's family: at most the version that goes with a plan's.
 
     Not exactly that: an index of torch's may hold it for another release alone.
     """
-    release = catalog.release(plan.torch)
-    found = {name: companion(Requirement(name), release) for name in FAMILY if name in set(names)} if release else {}
-    targets = device_targets(plan.requirements)
-    return tuple(with_device_code(f"{name}<={version}", targets) for name, version in found.items() if version)
+    release, targets = catalog.release(plan.torch), device_targets(plan.requirements)
+    own = {str(name_of(line)): line.partition("==")[2].partition("+")[0] for line in plan.requirements if "==" in line}
+    best = {name: str(companion(Requirement(name), release) or "") for name in FAMILY} if release else {}
+    best |= own
+    return tuple(
+        with_device_code(f"{name}<={best[name]}", targets) for name in FAMILY if name in names and best.get(name)
+    )
 
 
 _constraints_for = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over

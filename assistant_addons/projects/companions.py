@@ -29,7 +29,7 @@ from assistant.api.planning import (
     version_ranges,
     with_underlying,
 )
-from assistant.api.records import Plan, Planning
+from assistant.api.records import Backend, Plan, Planning
 
 _VARIABLES = {"linux": "LD_LIBRARY_PATH", "windows": "PATH"}
 
@@ -57,8 +57,7 @@ def _with_needs(plan: Plan, case: PlanInputs) -> Plan:
     pins = applicable_requirements(case.request.pins, target.markers)
     asked = [pin for pin in pins if canonicalize_name(pin.name) not in CORE]
     added = beside(asked, plan.torch, plan.variant.removeprefix("nightly/"), target.platform)
-    system = (need for pin in asked for need in system_needs(pin.name, target.os, plan.backend))
-    said = (sentences((need.text, need.help)) for need in system if need.key != _NEEDED_BY_TORCH)
+    said = system_warnings((pin.name for pin in asked), target.os, plan.backend)
     return replace(
         plan,
         requirements=tuple(dict.fromkeys((*plan.requirements, *added.requires))),
@@ -66,14 +65,32 @@ def _with_needs(plan: Plan, case: PlanInputs) -> Plan:
     )
 
 
-def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:
+def system_warnings(names: Iterable[str], os: str, backend: Backend) -> tuple[Message, ...]:
+    """Say what some packages need on the system, but for what torch needs as well."""
+    needs = (need for name in names for need in system_needs(name, os, backend) if need.key != _NEEDED_BY_TORCH)
+    return tuple(dict.fromkeys(sentences((need.text, need.help)) for need in needs))
+
+
+def ranges_for(name: str, specifier: str) -> tuple[list[VersionRange], bool]:
+    """List the known versions of a package that meet a specifier; where it allows only older ones, the oldest known.
+
+    What was released before was made for a torch that is no newer. Returns as well whether that was guessed.
+    """
+    ranges = version_ranges(name)
+    fitting = [one for one in ranges if can_overlap(specifier, one.versions)]
+    oldest = min(ranges, key=lambda one: one.least, default=None)
+    guessed = not fitting and oldest is not None and can_overlap(specifier, f"<{oldest.least}")
+    return ([oldest] if oldest and guessed else fitting), guessed
+
+
+def torch_bounds(requirement: Requirement, *, guess: bool = True) -> tuple[SpecifierSet, ...] | None:
     """Return the alternatives of torch that versions meeting a requirement go with, the newest versions' first.
 
-    None where the tables know nothing of them, or where their newest goes with any torch.
+    None where the tables know nothing of them, but for what may be guessed, or where their newest goes with any torch.
     """
-    fitting = [one for one in version_ranges(requirement.name) if can_overlap(str(requirement.specifier), one.versions)]
+    fitting, guessed = ranges_for(requirement.name, str(requirement.specifier))
     newest_first = sorted(fitting, key=lambda one: one.least, reverse=True)
-    if not newest_first or not newest_first[0].torch:
+    if not newest_first or not newest_first[0].torch or (guessed and not guess):
         return None
     alternatives = (alternative for one in newest_first for alternative in one.torch or ("",))
     return tuple(map(SpecifierSet, dict.fromkeys(alternatives)))

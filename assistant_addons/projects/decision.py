@@ -11,6 +11,7 @@ from assistant_addons.projects.search import Search
 
 # Chosen: what is assumed of a system whose version is not given, which is RHEL 8 or the first macOS with MPS, and a
 # usual one of today.
+_TAGS = {"glibc": "manylinux", "macOS": "macosx"}  # how the tags of wheels for them begin
 _ASSUMED = {"glibc": ("2.28", "2.39"), "macOS": ("14.0", "15.0")}
 
 
@@ -35,6 +36,9 @@ def decide(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
     if found.choice:
         text = _("The version of {name} is not given; {version} was assumed.", "system-version-assumed")
         return _warned(found, text.format(name=name, version=older))
+    why = render(found.rejected[0].why)
+    if f"{_TAGS[name]}_" not in why:  # no wheel is for another system's version
+        return found
     again = _decided(planning, case._replace(machine=replace(machine, **{field: newer})), tools)
     if again.choice is None:
         return found
@@ -42,7 +46,7 @@ def decide(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
         "The version of {name} is not given: this is the plan from {newer} on. For {older}: {why}",
         "system-version-decides",
     )
-    return _warned(again, text.format(name=name, newer=newer, older=older, why=render(found.rejected[0].why)))
+    return _warned(again, text.format(name=name, newer=newer, older=older, why=why))
 
 
 def _warned(planning: Planning, warning: Message) -> Planning:

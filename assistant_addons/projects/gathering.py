@@ -66,6 +66,7 @@ class Gathering:
         self.guesses: dict[str, Guess] = {}
         self._pythons = SpecifierSet()
         self._indexes: dict[str, None] = {}
+        self._builds: dict[str, None] = {}
         self._links: dict[str, None] = {}
         self._notes: dict[Message, None] = {}
         self._offers: dict[str, set[str]] = {}
@@ -96,6 +97,7 @@ class Gathering:
             pythons=str(self._pythons),
             indexes=tuple(self._indexes),
             links=tuple(self._links),
+            builds=tuple(self._builds),
             guesses=tuple(self.guesses.values()),
             left_out=tuple(self._notes),
         )
@@ -270,13 +272,13 @@ class Gathering:
         return known or plain in self._trusted
 
     def take_index(self, url: str) -> None:
-        """Take a further index where the user trusts it; torch's own is the plan's to choose."""
+        """Take a further index where the user trusts it; of torch's own, whose choice is the plan's, the build."""
         plain = without_credentials(url).rstrip("/")
         safe = shown(without_credentials(url))
         if is_pypi(plain):
             return
-        if is_known_index(plain, load_catalog()):
-            self.note(_("The file's index {url} is not used: the plan chooses the build of torch.", url=safe))
+        if is_known_index(plain, load_catalog()) and plain == url.rstrip("/"):
+            self._builds[plain.rpartition("/")[2]] = None
         elif is_pypi_mirror(plain, load_catalog()):
             text = _("The file's mirror {url} is not used: your own settings say which mirror of PyPI is used.")
             self.note(text.format(url=safe))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Collection, Iterable
 from enum import Enum
 from pathlib import Path
@@ -10,6 +12,7 @@ from assistant.api import Message, Record, Text, _, ngettext
 from assistant.api.texts import printable
 
 _FILES = 5  # of a project that are named in a line
+_LONGEST_NAME = 40  # chosen: a path on Windows has 260 characters in all
 
 
 class ProjectKind(Enum):
@@ -39,8 +42,9 @@ class Project(Record, frozen=True):
 
     `constraints` bound packages that something else brings, `overrides` stand in for what packages say themselves,
     `pythons` is a specifier of Python versions (">=3.10,<3.13", "" for any), `indexes` and `links` are further package
-    indexes and folders or pages of wheels that the files name. `guesses` are requirements that imports stand for; what
-    could not be taken along is told in `left_out`, a sentence each, and `paths` are the files that were read.
+    indexes and folders or pages of wheels that the files name, and `builds` those of torch by its own indexes (cu128).
+    `guesses` are requirements that imports stand for; what could not be taken along is told in `left_out`, a sentence
+    each, and `paths` are the files that were read.
     """
 
     kind: ProjectKind
@@ -51,6 +55,7 @@ class Project(Record, frozen=True):
     pythons: str = ""
     indexes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
     guesses: tuple[Guess, ...] = ()
     left_out: tuple[Text, ...] = ()
 
@@ -58,6 +63,15 @@ class Project(Record, frozen=True):
     def sure(self) -> tuple[Guess, ...]:
         """The guesses of imports that one package alone provides: they are taken where nobody is asked."""
         return tuple(guess for guess in self.guesses if not guess.others)
+
+    @property
+    def name(self) -> str:
+        """What its environment is called: by its folder, notebook or script, and its place, since many are "app"."""
+        first = Path(self.paths[0]) if self.paths else Path("project")
+        named = first if self.kind in (ProjectKind.NOTEBOOK, ProjectKind.CODE) or not self.paths else first.parent
+        place = str(named) if self.paths else "".join(self.requires)
+        plain = re.sub(r"[^a-z0-9.]+", "-", named.stem.lower()).strip("-.")[:_LONGEST_NAME] or "project"
+        return f"{plain}-{hashlib.sha256(place.encode()).hexdigest()[:4]}"
 
 
 def project_summary(project: Project) -> Message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -23,6 +24,7 @@ from assistant.api.planning import (
     find_companion,
     find_target,
     is_required_by_torch,
+    make_plans,
     name_of,
     number,
     other_pythons,
@@ -34,8 +36,9 @@ from assistant.api.planning import (
 from assistant.api.records import Backend, Machine, Plan, Planning, Rejection, Request
 from assistant.api.texts import command_line
 from assistant_addons.projects.builds import question
+from assistant_addons.projects.companions import ranges_for, system_warnings
 from assistant_addons.projects.search import Outcome, Search, source_of, within_all
-from assistant_addons.projects.trial import Need, Trial
+from assistant_addons.projects.trial import Need, Trace, Trial
 
 _MOST = 3  # chosen: sentences of one kind
 
@@ -50,14 +53,15 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
     # An index of torch's serves only what is asked for by name, and no other has these.
     of_torch = (*(line for line in asked.requirements if is_required_by_torch(name_of(line))), *outcome.lessons.named)
-    needless = not (outcome.needs or CORE & search.own_names)
-    text = _("Nothing that you ask for needs torch; the plan brings it all the same.")
+    if search.case.request.name and not (outcome.needs or CORE & search.own_names or search.case.request.bundle):
+        bare = without_torch(plan, search)
+        return Planning(choice=bare, plans=(bare,))
     chosen = replace(
         plan,
         requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
         reasons=(
             *map(needs_torch, _deciding(search, outcome)[:_MOST]),
-            *([text] if needless else ()),
+            *named_builds(search, plan),
             *plan.reasons,
         ),
         warnings=(
@@ -68,10 +72,51 @@ def explained(search: Search, outcome: Outcome) -> Planning:
         ),
         constraints=tuple(dict.fromkeys((*plan.constraints, *bounds))),
         apart=outcome.lessons.apart,
+        asked=tuple(name for name in plan.asked if name not in search.unusable),
     )
     others = [one for one in search.builds if one.torch == plan.torch and one.backend is not plan.backend]
     beside = (search.by_its_build(one) for one in others if plan.backend is not Backend.CPU)
     return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.planning.rejected)
+
+
+def without_torch(plan: Plan, search: Search) -> Plan:
+    """Return the plan for a project of which nothing needs torch: it has what the project asks for, and no more."""
+    text = _("Nothing that this project asks for needs torch, so the plan has none.", "project-without-torch")
+    target = find_target(search.case.machine, Request(python=plan.python), search.case.catalog)
+    os = target.os if isinstance(target, Target) else ""
+    return replace(
+        plan,
+        backend=Backend.CPU,
+        variant="",
+        torch="",
+        index_url=None,
+        requirements=tuple(str(need) for _name, need in search.requested if str(need) not in search.unreachable),
+        env={},
+        download_mb=None,
+        reasons=(text,),
+        warnings=system_warnings(search.own_names, os, Backend.CPU),
+        asked=tuple(sorted(search.own_names - search.unusable)),
+    )
+
+
+def named_builds(search: Search, plan: Plan) -> list[Message]:
+    """Say of the builds of torch that the project's own files name whether the plan has one, and if not, why."""
+    named = [build for build in search.case.request.builds if build.startswith(_LOCAL.get(plan.backend, "-"))]
+    if plan.variant in named:
+        return [_("The project's own files name {build}, which this machine can use.", build=plan.variant)]
+    text = _("The project's own files name {build}, and the plan takes {variant}: {why}")
+    why = {build: why_not(build, plan, search) for build in named}
+    return [text.format(build=build, variant=plan.variant, why=said) for build, said in why.items() if said]
+
+
+def why_not(build: str, plan: Plan, search: Search) -> Text:
+    """Return why a plan is not for another build of its torch, "" where nothing speaks against that build."""
+    pinned = replace(search.case.request, pins=(f"torch=={plan.torch}+{build}",), python=plan.python)
+    planning = make_plans(search.case.machine, search.case.catalog, pinned)
+    return next((one.why for one in planning.rejected if one.backend is plan.backend), "")
+
+
+_LOCAL = {Backend.CUDA: "cu", Backend.ROCM: "rocm", Backend.XPU: "xpu"}  # how the names of a backend's builds begin
 
 
 def needs_torch(need: Need) -> Message:
@@ -128,24 +173,30 @@ def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
     lost = unpaired_warnings((name for name in versions if name != "torch"), torch)
     left_out = (line for line in asked.requirements if name_of(line) in outcome.lessons.left_out)
     giving_way = map(Requirement, (*search.giving_way(asked), *left_out))
-    text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
-    others = (
-        text.format(torch=torch, need=need, package=need.name, version=versions[need.name])
+    wrong = [
+        need
         for need in giving_way
         if need.name in versions and not need.specifier.contains(versions[need.name], prereleases=True)
         if not unpaired_warnings((need.name,), torch)
-    )
+    ]
+    text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
+    unknown = _("Which torch {package} {version} needs is not known; {torch} goes with the next release that is known.")
+    others = []
+    for need in wrong:
+        known, _guessed = ranges_for(need.name, f"=={versions[need.name]}")
+        said = unknown if any(one.goes_with(torch) for one in known) else text
+        others.append(said.format(torch=torch, need=need, package=need.name, version=versions[need.name]))
     return [*lost, *others]
 
 
 _MOST_PYTHONS = 3  # chosen: each may take a resolver's run or two
-_MOST_CHANGES = 6  # chosen: likewise
+_MOST_CHANGES = 3  # chosen: likewise
 _MOST_NEAR = 2  # chosen: likewise
 _LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "trl" not to "tri" (0.67)
 
 
 def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
-    """Return the planning for a set that does not hold: with another Python where one opens it, else why.
+    """Return the planning for a set that does not hold: without what is source alone, with another Python, else why.
 
     `case` is as the user gave it: a Python that is fixed there is only pointed out.
     """
@@ -154,11 +205,19 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
     if not isinstance(trial.words, str):  # an index of the user's own lacks the build
         help_ = _("Name another index, or wait until the build is published.", option="--index-url")
         return _planning(search, "not-in-index", trial.words, help_)
-    if _python_matters(search, trial) and (found := _with_another_python(search, trial, case)):
-        return found
-    if trial.builds:
-        return _only_source(search, trial)
-    return _planning(search, "set-does-not-fit", _quarrel(search, trial), _smallest_change(search, trial))
+    own = _without_source(search, Outcome(None, trial), {})
+    others = [] if own.holds and case.request.python else _with_other_pythons(own, case)
+    best = min((rest for rest in (own, *others) if rest.holds), key=lambda rest: len(rest.lines), default=None)
+    if best is None:
+        tried = (own, *others)
+        told = next((rest for rest in tried if rest.outcome.plan or not rest.is_about_python), own)
+        return _why_not(told, other_python=told is not own)
+    if best is own or not case.request.python:
+        planning = _planned_without(best)
+        return planning if best is own else with_python_reason(planning, search.python, case.request)
+    why = _("What you ask for cannot all be installed for Python {own}; for Python {python} it can.")
+    help_ = _("Use Python {python}.", python=best.search.python, option=f"--python {best.search.python}")
+    return _planning(search, "no-wheel-for-python", why.format(own=search.python, python=best.search.python), help_)
 
 
 def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
@@ -189,83 +248,156 @@ def _nearest(name: str, search: Search) -> Text:
     return _("Check the name, or name the index that has it.")
 
 
-def _only_source(search: Search, trial: Trial) -> Planning:
-    """Say what a build by hand takes of all that has no wheel, and where others keep one for which torch."""
-    names, more, rest = list(trial.builds), True, None
-    while more and search.may_ask:  # the resolver stops at the first, so the rest is asked for without those
+class Rest(NamedTuple):
+    """What is left of a set without the packages that have source alone: `lines` by their names, and how that went.
+
+    `whole` is the search for all of it.
+    """
+
+    lines: dict[str, str]
+    whole: Search
+    search: Search
+    outcome: Outcome
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is planned: without some packages for a project alone, as a single one is what was asked for."""
+        return self.outcome.plan is not None and bool(not self.lines or self.search.case.request.name)
+
+    @property
+    def is_about_python(self) -> bool:
+        """Whether it was refused as another Python is needed."""
+        return bool(self.outcome.trial.refusal and self.outcome.trial.refusal.pythons)
+
+
+def _without_source(search: Search, outcome: Outcome | None, lines: Mapping[str, str]) -> Rest:
+    """Leave out one after the other what has no wheel, as the resolver stops at the first, until the rest holds.
+
+    `outcome` is how it went before, None where nobody asked yet; `lines` are left out from the beginning.
+    """
+    left, again, needs = dict(lines), search, set[Need]()
+    while search.may_ask and (outcome is None or outcome.trial.builds):
+        if outcome:
+            needs |= {*outcome.trial.trace.needs}
+            left |= {name: _line_of(name, search, outcome.trial.trace) for name in outcome.trial.builds}
         request = search.case.request
-        pins = tuple(pin for pin in request.pins if name_of(pin) not in names)
-        never = tuple(f"{name} ; sys_platform == 'never'" for name in names)
-        rest = search.again(replace(request, pins=pins, overrides=(*request.overrides, *never))).run()
-        found = [name for name in rest.trial.builds if name not in names] if rest else []
-        names, more = names + found, bool(found)
+        pins = tuple(pin for pin in request.pins if name_of(pin) not in left)
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in left)
+        again = search.again(replace(request, pins=pins, overrides=(*request.overrides, *never)))
+        again.reads_all = True
+        outcome = again.run() or outcome or Outcome(None, Trial())
+    outcome = outcome or Outcome(None, Trial())
+    again.unusable = _standing_on(left, needs | {*outcome.trial.trace.needs})
+    return Rest(left, search, again, outcome)
+
+
+def _line_of(name: str, search: Search, trace: Trace) -> str:
+    """Return the requirement of a package, as the user or the first package that needs it states it."""
+    own = next((str(need) for one, need in search.requested if one == name), "")
+    return own or next((need.line for need in trace.needs if need.on == name), name)
+
+
+def _standing_on(names: Iterable[str], needs: Collection[Need]) -> frozenset[str]:
+    """Return the packages that need some others, directly or by way of more: they cannot be imported without them."""
+    found = set(names)
+    while more := {need.package for need in needs if need.on in found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _planned_without(rest: Rest) -> Planning:
+    """Return the plan for what is left, which says what was left out and how it is built."""
+    planning, names = explained(rest.search, rest.outcome), list(rest.lines)
+    if not names:
+        return planning
+    text = _(
+        "{names}: left out, as there is no wheel for this system and Python, only source, which runs its authors' code "
+        "when it is built. If you trust them, install what is left out afterwards with `{command}`.",
+        "left-out-source",
+    )
+    command = command_line(["pip", "install", *rest.lines.values()])
+    told = [text.format(names=", ".join(names), command=command), *_how_built(names, rest.whole)]
+    plans = tuple(replace(plan, warnings=(*told, *plan.warnings)) for plan in planning.plans)
+    return replace(planning, plans=plans, choice=plans[0])
+
+
+def _how_built(names: Iterable[str], search: Search) -> list[Message]:
+    """Say what must be there to build some packages by hand, and where others keep a wheel of one for which torch."""
     by_text: dict[Message, list[str]] = {}
     for name in names:
-        by_text.setdefault(_to_compile(name, search.builds[0].backend), []).append(name)
-    why: list[Message] = [text.format(names=", ".join(few)) for text, few in by_text.items()]
+        if text := _compiler(name, search.builds[0].backend):
+            by_text.setdefault(text, []).append(name)
+    found = [text.format(names=", ".join(few)) for text, few in by_text.items()]
     for name in names:
         pages = (wheel_pages(name, one, search.case.machine, search.case.catalog) for one in search.builds)
-        why += next(filter(None, pages), [])
-    help_: Message | str = ""
-    if rest and rest.plan:
-        text = _(
+        found += next(filter(None, pages), [])
+    return found
+
+
+def _why_not(rest: Rest, *, other_python: bool) -> Planning:
+    """Say what does not go together, what has no wheel and what a build of it takes, and the nearest way out."""
+    outcome, search, names = rest.outcome, rest.search, ", ".join(rest.lines)
+    why, help_ = list[Message](), list[Message]()
+    if outcome.plan is None:
+        text = _("With Python {python}: {why}", python=search.python) if other_python else Message("{why}")
+        why.append(text.format(why=_quarrel(search, outcome.trial)))
+        help_.append(_smallest_change(rest))
+    if not rest.lines:
+        return _planning(search, "set-does-not-fit", sentences(why), sentences(help_))
+    text = _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
+    why += [text.format(names=names), *_how_built(rest.lines, rest.whole)]
+    if outcome.plan:
+        fits = _(
             "Everything else fits torch {torch} ({variant}): leave {names} out, and if you trust the authors, install "
             "what is left out afterwards with `{command}`, which runs their code."
         )
-        command, said = command_line(["pip", "install", *names]), {"torch": rest.torch, "variant": rest.plan.variant}
-        help_ = text.format(names=", ".join(names), command=command, **said)
-    elif rest and rest.trial.refusal:
-        why.append(_words(rest.trial))
-    return _planning(search, "needs-build", sentences(why), sentences((Unsolved.ONLY_SOURCE_HINT, help_)))
+        command = command_line(["pip", "install", *rest.lines.values()])
+        help_.append(fits.format(torch=outcome.torch, variant=outcome.plan.variant, names=names, command=command))
+    return _planning(search, "needs-build", sentences(why), sentences((Unsolved.ONLY_SOURCE_HINT, *help_)))
 
 
-def _to_compile(name: str, backend: Backend) -> Message:
-    """Say what a build by hand takes of {names}, as far as the tables tell of one of them."""
+def _compiler(name: str, backend: Backend) -> Message | None:
+    """Say what a build of {names} by hand takes, as far as the tables tell of one of them."""
     row = find_companion(name)
     compiler = row.compiler if row else ""
     if compiler == "nvcc" or (compiler == "nvcc-for-cuda" and backend is Backend.CUDA):
-        return _(
-            "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by "
-            "hand, with a C++ compiler and nvcc of the CUDA version of PyTorch."
-        )
-    if compiler:
-        return _(
-            "There is no wheel of {names} for this system and Python, only source: it would have to be compiled by "
-            "hand, with a C++ compiler."
-        )
-    return _("There is no wheel of {names} for this system and Python, only source: it would have to be built by hand.")
+        return _("Building {names} takes a C++ compiler and nvcc of the CUDA version of PyTorch.")
+    return _("Building {names} takes a C++ compiler.") if compiler else None
 
 
-def _python_matters(search: Search, trial: Trial) -> bool:
+def _python_matters(rest: Rest) -> bool:
     """Return whether another Python may open the set: a wheel is for another one, or the torch that is wanted is."""
-    if trial.builds or (trial.refusal and trial.refusal.pythons):
+    if rest.lines or rest.is_about_python:
         return True
-    needs = trial.trace.first_needs
+    needs, search = rest.outcome.trial.trace.first_needs, rest.search
     here = {plan.torch for plan in search.builds}
     elsewhere = [row.version for row in search.case.catalog.releases if row.version not in here]
     return bool(needs) and any(all(need.allows(torch) for need in needs) for torch in elsewhere)
 
 
-def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Planning | None:
-    """Return the plans with another Python that opens the set; where the user fixed theirs, the reason and the hint."""
-    own = search.case.request.python or ""
-    free = replace(case.request, python=None)
-    held = trial.refusal.others if trial.refusal else ()
-    every = other_pythons(replace(case.machine, python=own), free, case.catalog)
+def _with_other_pythons(own: Rest, case: PlanInputs) -> list[Rest]:
+    """Return how it goes with other Pythons that may open the set, until one opens all of it.
+
+    Where a package came as source alone, those count for which it has a wheel.
+    """
+    found = list[Rest]()
+    if not _python_matters(own):
+        return found
+    free, refusal = replace(case.request, python=None), own.outcome.trial.refusal
+    held = refusal.others if refusal else ()
+    every = other_pythons(replace(case.machine, python=own.whole.python), free, case.catalog)
     others = (python for python in every if not held or python in held)
     for _try, python in zip(range(_MOST_PYTHONS), others, strict=False):
-        again = search.again(replace(free, python=python))
-        outcome = again.run() if again.builds and again.may_ask else None
-        if outcome is None or outcome.plan is None:
-            if outcome and outcome.trial.builds and not trial.builds:
-                return _only_source(again, outcome.trial)
+        again = own.whole.again(replace(free, python=python))
+        if not (again.builds and again.may_ask):
             continue
-        if case.request.python:
-            why = _("What you ask for cannot all be installed for Python {own}; for Python {python} it can.")
-            help_ = _("Use Python {python}.", python=python, option=f"--python {python}")
-            return _planning(search, "no-wheel-for-python", why.format(own=own, python=python), help_)
-        return with_python_reason(explained(again, outcome), own, case.request)
-    return None
+        closed = {name: line for name, line in own.lines.items() if not again.has_wheel(line)}
+        if own.lines and closed == own.lines and not own.is_about_python:
+            continue
+        found.append(_without_source(again, None, closed))
+        if found[-1].holds and not found[-1].lines:
+            break
+    return found
 
 
 def _quarrel(search: Search, trial: Trial) -> Message:
@@ -290,27 +422,54 @@ def _words(trial: Trial) -> Message:
     return sentences((why, rule.format(index=index, name=name)))
 
 
-def _smallest_change(search: Search, trial: Trial) -> Message:
-    """Find, among what quarrels, the line whose bound or whose absence makes the rest hold."""
-    instead = _("Ask for {name} {version} instead of {line}: everything else fits that.")
-    torch = _on_torch(search)
-    if torch and (nearest := _nearest_torch(search, trial)):
-        return instead.format(name="torch", version=nearest, line=torch)
-    plan = question([search.builds[0]], *search.case, exact=True)
-    named = search.own_names.intersection(trial.refusal.names if trial.refusal else ())
-    needs = [(line, requirement(line)) for line in plan.requirements if name_of(line) in named]
-    without = _("Leave out {name}: everything else fits without it.")
-    changes = [(line, _without_versions(need), instead) for line, need in needs if need.specifier]
-    changes += [(line, "", without) for line, _need in needs]
-    for line, changed, text in changes[:_MOST_CHANGES]:
-        if not search.may_ask:
+def _smallest_change(rest: Rest) -> Message:
+    """Find, among what quarrels, the line whose bound or whose absence makes the rest hold, or a few of them."""
+    search, torch = rest.search, _on_torch(rest.search)
+    if torch and (nearest := _nearest_torch(search, rest.outcome.trial)):
+        text = _("Ask for {name} instead of {line}: everything else fits that.")
+        return text.format(name=f"torch {nearest}", line=torch)
+    changed, current = dict[str, str](), rest
+    while current.outcome.trial.refusal and len(changed) < _MOST_CHANGES:
+        named = search.own_names.intersection(current.outcome.trial.refusal.names)
+        lines = [need for name, need in search.requested if name in named and str(need) not in changed]
+        ways = [(str(need), _without_versions(need)) for need in lines if need.specifier]
+        tried = list[tuple[dict[str, str], Rest]]()
+        for line, other in (*ways, *((str(need), "") for need in lines)):
+            if not search.may_ask:
+                break
+            tried.append(({**changed, line: other}, _changed({**changed, line: other}, rest)))
+            if tried[-1][1].holds:
+                return _told_changes(*tried[-1])
+        if not tried:
             break
-        lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
-        answer = search.ask(replace(plan, requirements=lines))
-        if answer.holds:
-            name = name_of(line)
-            return text.format(name=name, version=answer.versions.get(name, ""), line=line)
+        changed, current = tried[0]  # alone it does not help: what else is in the way beside it?
     return _("Allow other versions of one of the packages named here, or leave it out.")
+
+
+def _changed(lines: Mapping[str, str], rest: Rest) -> Rest:
+    """Return how it goes with some of the user's lines changed, "" for none."""
+
+    def pin(text: str) -> str:
+        need = requirement(text)
+        need.marker = None
+        return lines.get(str(need), text)
+
+    request = rest.whole.case.request
+    less = replace(request, pins=tuple(filter(None, map(pin, request.pins))))
+    return _without_source(rest.whole.again(less), None, rest.lines)
+
+
+def _told_changes(changed: Mapping[str, str], rest: Rest) -> Message:
+    """Say which lines to change, to what, and that everything else fits that."""
+    versions = rest.outcome.trial.versions
+    said = {line: versions.get(name_of(other), "") for line, other in changed.items() if other}
+    without = ", ".join(name_of(line) for line, other in changed.items() if not other)
+    if not said:
+        return _("Leave out {name}: everything else fits without it.", name=without)
+    names = ", ".join(f"{name_of(line)} {version}" for line, version in said.items())
+    more = _("Leave out {name}, too.", name=without) if without else ""
+    text = _("Ask for {name} instead of {line}: everything else fits that.", name=names, line=", ".join(said))
+    return sentences((text, more))
 
 
 def _without_versions(need: Requirement) -> str:

@@ -203,6 +203,8 @@ def with_project(request: Request, project: Project, agreed: Iterable[Guess]) ->
         pythons=str(SpecifierSet(request.pythons) & SpecifierSet(project.pythons)),
         indexes=(*request.indexes, *project.indexes),
         links=(*request.links, *project.links),
+        builds=(*request.builds, *project.builds),
+        name=request.name or project.name,
     )
 
 

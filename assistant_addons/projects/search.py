@@ -14,6 +14,7 @@ from packaging.version import Version
 from assistant.api import _, replace
 from assistant.api.planning import (
     CORE,
+    FAMILY,
     PlanInputs,
     Tools,
     all_companions,
@@ -25,7 +26,6 @@ from assistant.api.planning import (
     number,
     requested_packages,
     requirement,
-    version_ranges,
 )
 from assistant.api.records import Backend, Plan, Planning, Progress, Request, Step
 from assistant.api.texts import Policy, redact
@@ -40,9 +40,10 @@ from assistant_addons.projects.builds import (
     question,
     satisfied,
     tied,
+    with_family,
     without_other_builds,
 )
-from assistant_addons.projects.companions import torch_bounds
+from assistant_addons.projects.companions import ranges_for, torch_bounds
 from assistant_addons.projects.trial import Derivation, Need, Trial, try_plan
 
 Band = list[Plan]  # one question covers it
@@ -160,8 +161,8 @@ def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:
         tuple(map(SpecifierSet, row.torch))
         for name in names
         if name in versions
-        for row in version_ranges(canonicalize_name(name))
-        if row.only_in_table and SpecifierSet(row.versions).contains(versions[name], prereleases=True)
+        for row in ranges_for(name, f"=={versions[name]}")[0]
+        if row.only_in_table
     )
 
 
@@ -172,7 +173,7 @@ def _brought_along() -> frozenset[str]:
     return frozenset(canonicalize_name(Requirement(line).name) for way in ways for line in way.requires)
 
 
-_MOST_QUESTIONS = 20  # chosen: one or two tell which torch is wanted, and a refusal must not take minutes
+_MOST_QUESTIONS = 30  # chosen: one or two tell which torch is wanted, and a refusal must not take minutes
 _OURS = ("onnx", "numpy")  # with onnxruntime in all its flavours: what plans bring beside torch
 
 
@@ -183,7 +184,8 @@ class Search:
     `own_index` is the user's in place of torch's, and `silent` are addresses of torch's that cannot be asked, so that
     the user's other sources stand in for them; `unreachable` are wheels by their address that cannot be asked.
     `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
-    counts the questions of this search and of all that come of it.
+    counts the questions of this search and of all that come of it. With `reads_all` answers tell all that each package
+    needs; `unusable` are those that cannot be imported, as something is left out.
     """
 
     def __init__(self, case: PlanInputs, tools: Tools, planning: Planning | None = None) -> None:
@@ -196,6 +198,8 @@ class Search:
         self.unreachable: set[str] = set()
         self.requested = [(str(canonicalize_name(need.name)), need) for need in requested_packages(*case)]
         self.spent = [0]
+        self.reads_all = False
+        self.unusable = frozenset[str]()
         self._blamed: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
         self._torches: list[str] = []
@@ -204,6 +208,11 @@ class Search:
     def own_names(self) -> set[str]:
         """The canonical names of what the user asks for."""
         return {name for name, _need in self.requested}
+
+    @property
+    def python(self) -> str:
+        """The Python that it is for."""
+        return self.case.request.python or ""
 
     def again(self, request: Request) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
@@ -245,6 +254,8 @@ class Search:
         """
         backend = self.builds[0].backend
         known = self._pairs()
+        if self._band(within_one_of_each(known.values())) is None:
+            known = self._pairs(guess=False)
         self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
         known = {name: bounds for name, bounds in known.items() if name not in self.lessons.untied}
         visible = [one for name, one in known.items() if not only_tables_know(name)]
@@ -297,7 +308,11 @@ class Search:
         proven = exact and plan.variant == band[0].variant
         if proven or satisfied(self._as_learnt(question([plan], *self.case, exact=True)), trial.versions):
             return Outcome(tied(plan, trial.versions) if self._is_mixed(plan) else plan, trial, self.lessons)
-        return self.answer([plan], exact=True)
+        outcome = self.answer([plan], exact=True)
+        if outcome.plan is None and not exact and {*outcome.trial.blamed} & {*FAMILY}:
+            # The tables know a newer one than the index has: what it did give goes with this torch by its metadata.
+            return Outcome(with_family(plan, trial.versions), trial, self.lessons)
+        return outcome
 
     def _learns_silence(self, plan: Plan, trial: Trial) -> bool:
         """Learn what cannot be asked: a wheel by its address, or the index of a plan, which then may know no torch."""
@@ -358,7 +373,12 @@ class Search:
         self.spent[0] += 1
         text = _("Checking whether everything fits torch {torch} ({variant})", torch=plan.torch, variant=plan.variant)
         self.tools.sink(Progress(step=Step.PLAN, text=text))
-        return try_plan(self._as_learnt(plan), self.case.machine, self.tools)
+        return try_plan(self._as_learnt(plan), self.case.machine, self.tools, "" if self.reads_all else "torch")
+
+    def has_wheel(self, line: str) -> bool:
+        """Return whether a source has a wheel of one requirement for this search's Python."""
+        bare = replace(self.builds[0], requirements=(line,), constraints=(), overrides=(), index_url=None)
+        return try_plan(bare, self.case.machine, self.tools, dependencies=False).holds
 
     def names_asked(self, plan: Plan) -> set[str]:
         """Name what is asked for with a plan: by the user, or by a recipe for the plan's backend."""
@@ -489,15 +509,15 @@ class Search:
         )
         return replace(plan, requirements=(*plan.requirements, *lines, *others))
 
-    def _pairs(self) -> dict[str, tuple[SpecifierSet, ...]]:
+    def _pairs(self, *, guess: bool = True) -> dict[str, tuple[SpecifierSet, ...]]:
         """Return the torches that the tables pair with what is asked for, those of the newest versions first."""
         names = (name for name, need in self.requested if not need.url)
-        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.lessons.untied}}
+        found = {name: self._pairs_of(name, guess=guess) for name in names if name not in {*CORE, *self.lessons.untied}}
         return {name: bounds for name, bounds in found.items() if bounds}
 
-    def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
+    def _pairs_of(self, name: str, *, guess: bool = True) -> tuple[SpecifierSet, ...]:
         own = (need for own, need in self.requested if own == name)
-        return torch_bounds(next(own, None) or requirement(name)) or ()
+        return torch_bounds(next(own, None) or requirement(name), guess=guess) or ()
 
 
 def source_of(plan: Plan) -> str:

@@ -42,6 +42,18 @@ class Need(Record, frozen=True):
         """The range as people write it: "2.6.0" for one version, "<2.15.0" and the like, alternatives with "or"."""
         return " or ".join(map(_written, self.range.split(" | ")))
 
+    @property
+    def line(self) -> str:
+        """The requirement that it is, without versions where these are several ranges."""
+        several = " | " in self.range or self.range == "*"
+        return (
+            self.on
+            if several
+            else self.on + self.text.replace(" ", "")
+            if self.text[0] in "<>=!"
+            else f"{self.on}=={self.text}"
+        )
+
 
 def _written(part: str) -> str:
     bounds = [bound.replace("+", "").removesuffix(".dev0") for bound in part.split(", ")]
@@ -185,16 +197,23 @@ class Trial(Record, frozen=True):
         """Whether the plan can be installed as it stands."""
         return not (self.refusal or self.unchecked)
 
+    @property
+    def blamed(self) -> tuple[str, ...]:
+        """The packages that a refusal names."""
+        return (*self.refusal.names, *self.refusal.missing) if self.refusal else ()
 
-def try_plan(plan: Plan, machine: Machine, tools: Tools) -> Trial:
+
+def try_plan(plan: Plan, machine: Machine, tools: Tools, on: str = "torch", *, dependencies: bool = True) -> Trial:
     """Ask uv for all that a plan names, for its machine and Python; no package is built and none is downloaded.
 
+    Of a set that holds, what is needed of the package `on` is read, or everything for "". Without `dependencies` the
+    plan's own lines are asked for alone.
     Raises `Cancelled` on request, `BadInput` for an index or a requirement that is none, and `WorkFailed` where uv
     knows no such platform.
     """
-    answer = RemotePlan(plan, machine).ask(tools, is_trace, **TRACE)
+    answer = RemotePlan(plan, machine).ask(tools, is_trace, dependencies=dependencies, **TRACE)
     if not answer.status:
-        return Trial(versions=answer.versions, trace=read_trace(answer.steps, on="torch"))
+        return Trial(versions=answer.versions, trace=read_trace(answer.steps, on=on))
     # What comes as source alone is refused; offline, or without any package index, nothing is known.
     builds = tuple(canonicalize_name(Requirement(need).name) for need in answer.only_source)
     if answer.is_refusal and not answer.unreachable and (builds or "No solution found" in answer.words):

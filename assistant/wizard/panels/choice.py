@@ -53,6 +53,8 @@ def draw_machine(state: State) -> Markup:
 def plan_headline(plan: Plan, machine: Machine) -> str:
     """Return which PyTorch is for which card, or for the processor, in a few words."""
     card = card_name(machine, plan.backend)
+    if not plan.torch:
+        return say("What the project needs, without PyTorch")
     if not card:
         return say("PyTorch {torch} for your processor", torch=plan.torch)
     return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card)
@@ -60,6 +62,8 @@ def plan_headline(plan: Plan, machine: Machine) -> str:
 
 def plan_promise(state: State, plan: Plan) -> Text:
     """Return sentences on what a plan computes on, and on its download and disk space, or that it is installed."""
+    if not plan.torch:
+        return sentences(_space_texts(state, plan))
     through = {
         Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
         Backend.ROCM: say("It will compute on the GPU, through AMD's ROCm."),

@@ -285,12 +285,11 @@ def test_what_comes_only_as_source_is_refused_with_what_a_build_takes(desk, shel
     shelf.add_archive("plain", "1.0", mark)
     planning = desk.plan("flash-attn")
     assert (planning.choice, planning.rejected[0].key) == (None, "needs-build")
-    assert "compiled by hand, with a C++ compiler and nvcc" in said(planning)
+    assert "takes a C++ compiler and nvcc" in said(planning)
     assert "at https://github.com/" in said(planning)
     assert "name the folder that holds it" in said(planning)
     both = said(desk.plan("plain", "flash-attn", machine=PLAIN))
-    assert "no wheel of plain for this system and Python, only source: it would have to be built by hand" in both
-    assert "no wheel of flash-attn for" in both  # nobody is sent away twice
+    assert "no wheel of plain, flash-attn for" in both  # nobody is sent away twice
     rest = said(desk.plan("plain", "whisperx==3.8.6"))
     assert "Everything else fits torch" in rest
     assert "afterwards with `pip install plain`" in rest
@@ -454,8 +453,38 @@ def test_a_wheel_that_cannot_be_reached_leaves_the_rest_to_be_checked(desk):
     assert desk.plan(wheel, "nonexistent-zzz").rejected[0].key == "name-unknown"
 
 
-def test_a_set_that_needs_no_torch_is_told_so(desk):
-    """Some GB are brought for nothing else than this assistant."""
-    words = "Nothing that you ask for needs torch"
-    assert words in said(desk.plan("onnxruntime"))
-    assert words not in said(desk.plan("whisperx"))
+def test_a_project_that_needs_no_torch_gets_none(desk):
+    """Some GB would be brought for nothing; what is asked for by a pin goes beside torch, which is asked for too."""
+    plan = desk.plan("onnxruntime", name="faces").choice
+    assert (plan.torch, plan.requirements, plan.backend) == ("", ("onnxruntime",), Backend.CPU)
+    assert desk.plan("onnxruntime").choice.torch == "2.15.0"
+    assert desk.plan("whisperx==3.8.6", name="sound").choice.torch == "2.8.0"
+
+
+def test_the_build_that_a_project_names_is_kept_where_it_runs_or_the_reason_is_said(desk):
+    """Its authors tried that one; on a card for which it holds no code another goes before."""
+    asked = {"name": "sound", "builds": ("cu126", "cpu")}
+    kept = desk.plan("whisperx==3.8.6", **asked)
+    assert kept.choice.variant == "cu126"
+    assert "The project's own files name cu126, which this machine can use." in said(kept)
+    other = desk.plan("whisperx==3.8.6", machine=RTX_5090, **asked)
+    assert other.choice.variant == "cu129"
+    assert "The project's own files name cu126, and the plan takes cu129: No CUDA build" in said(other)
+
+
+def test_of_a_project_what_is_source_alone_is_left_out_and_said(desk, shelf, tmp_path):
+    """Most projects have a package that nobody built a wheel of; the rest is of use, and nothing of it is run."""
+    mark = tmp_path / "ran"
+    shelf.add_archive("antlr", "4.9", mark)
+    shelf.add("omegaconf", "2.3", requires=("antlr==4.9.*",))
+    shelf.add("hydra", "1.3", requires=("omegaconf",))
+    planning = desk.plan("whisperx==3.8.6", "hydra", name="sound")
+    assert planning.choice.torch == "2.8.0"
+    assert "antlr: left out" in said(planning)
+    assert "`pip install 'antlr>=4.9,<4.10'`" in said(planning)
+    assert planning.choice.asked == ("whisperx",)  # hydra cannot be imported before that
+    shelf.add("built", "1.0", "cp311-cp311-manylinux_2_28_x86_64")
+    shelf.add_archive("built", "1.0", mark)
+    other = desk.plan("whisperx==3.8.6", "built", name="sound").choice
+    assert (other.python, other.overrides) == ("3.11", ())
+    assert not mark.exists()

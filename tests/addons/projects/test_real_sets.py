@@ -32,5 +32,6 @@ def test_a_real_project_is_read(row: dict, tmp_path: Path) -> None:
     assert list(found.overrides) == expect.get("overrides", [])
     assert found.pythons == expect.get("pythons", "")
     assert found.constraints == found.indexes == found.links == ()
-    assert [words for words in expect["told"] if not any(words in sentence for sentence in told)] == []
-    assert len(told) == len(expect["told"]), told
+    expected = [words for words in expect["told"] if words.rpartition("/")[2] not in found.builds]  # torch's indexes
+    assert [words for words in expected if not any(words in sentence for sentence in told)] == []
+    assert len(told) == len(expected), told

@@ -103,12 +103,12 @@ def test_no_other_computer_is_asked_for_a_file(read: Read, line: str) -> None:
 
 
 def test_the_plan_chooses_the_index_of_torch(read: Read) -> None:
-    """Torch's own indexes and PyPI are not taken along; another one needs the user's word."""
+    """Of torch's own indexes the build is taken along, PyPI is not; another one needs the user's word."""
     own, pypi = "https://company.example/simple", f"https://pypi.{'org'}/simple/"
     text = f"--index-url {pypi}\n--extra-index-url https://download.pytorch.org/whl/cu121\n--extra-index-url {own}\nx\n"
     found = read(text)
     assert found.indexes == ()
-    assert "whl/cu121 is not used" in told(found)
+    assert found.builds == ("cu121",)
     assert f"{own} is not known" in told(found)
     assert pypi not in told(found)
     assert read(text, trusted=(own,)).indexes == (own,)
