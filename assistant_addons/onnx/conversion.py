@@ -23,7 +23,7 @@ from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
 from assistant_addons.onnx.load import invalid_model_error, load_model, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
-from assistant_addons.onnx.proof import loads
+from assistant_addons.onnx.proof import loading
 
 # Why an operation stays FP32, by the key that the conversion gives.
 WHY_KEPT: dict[str, Message] = {
@@ -76,7 +76,7 @@ def convert(  # noqa: PLR0913 - the options of the command
         result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)
         save_model(result, output, source=source, folder=place, content=content)
         if made and prepared.is_giant:
-            made.reason = loads(str(place / output.name)) or ""
+            made.reason = loading(str(place / output.name))() or ""
         _accept(source, changes, made, strict=strict)
         _validate(place / output.name, source, in_full=not (made and made.loaded))
         done = Conversion(

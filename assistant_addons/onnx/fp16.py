@@ -17,7 +17,7 @@ from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, Choice, Slots, choose, peak, settle
 from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, attribute, prepare, replace_nodes
-from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loads, opened, rounded, run
+from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loading, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -237,17 +237,26 @@ def convert_prepared(
     source: Prepared, *, keep: Iterable[str] = (), samples: Sequence[Feeds] = (), keep_io_types: bool = True
 ) -> Converted:
     """Convert a model, prove it by runs, and load it: what changes the results or crashes the runtime stays FP32."""
-    choice, original = choose(source, keep), Original(source, samples)
+    choice = choose(source, keep)
+    made = Converted(source, choice, keep_io_types)
+    answer = None if source.is_giant else loading(made.filled().SerializeToString())  # beside the runs
+    original, chosen = Original(source, samples), len(choice.slots)
+    made.obstacle = original.obstacle
     if not original.obstacle:
-        _prove(source, choice, original)
-    made = Converted(source, choice, keep_io_types, original.obstacle)
+        _prove(made, original)
     del original  # and its session, which has a copy of the weights
-    _load(made)
+    if answer:
+        reason = answer()
+        if len(choice.slots) < chosen:
+            del made.writer
+            reason = loading(made.filled().SerializeToString())()
+        _settle_load(made, reason)
     return made
 
 
-def _prove(source: Prepared, choice: Choice, original: Original) -> None:
+def _prove(made: Converted, original: Original) -> None:
     """Leave in FP32 what may leave FP16's range, and what has to stay so that the results agree."""
+    source, choice, chosen = made.source, made.choice, len(made.choice.slots)
 
     def stay_inside() -> None:
         for node in (node for scope in source.scopes for node in scope.graph.node):
@@ -259,10 +268,12 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
 
     def holds(kept: Iterable[str], share: float = 1.0) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
-            writer = Writer(source, choice.without(kept))
+            left = choice.without(kept)
+            as_made = made.keep_io_types and len(left) == chosen
+            writer = made.writer if as_made else Writer(source, left)
             session = opened(rounded(writer.model, writer.halves), writer.content)
-            made = ((one, run(session, one.given, original.names)) for one in original.runs)
-            against = next((one for one, results in made if not one.agrees(results, share)), None)
+            found = ((one, run(session, one.given, original.names)) for one in original.runs)
+            against = next((one for one, results in found if not one.agrees(results, share)), None)
             original.runs.sort(key=lambda one: one is not against)  # what told last is asked first
             return against is None
         return False
@@ -277,23 +288,21 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
             settle(source, choice)
 
 
-def _load(made: Converted) -> None:
-    """Load the result with ONNX Runtime's own settings; what crashes it, or what it refuses, goes back to FP32.
+def _settle_load(made: Converted, reason: str | None) -> None:
+    """Take how ONNX Runtime loaded the result; what crashes it, or what it refuses, goes back to FP32.
 
     Nothing is to be said against a result where the runtime does not load the source either.
     """
     choice, source = made.choice, made.source
-    if source.is_giant:
-        return
-    reason = loads(made.filled().SerializeToString())
-    if reason and not loads(_filled(source.model, source.content).SerializeToString()):
+    if reason and not loading(_filled(source.model, source.content).SerializeToString())():
 
         def loads_without(kept: Iterable[str]) -> bool:
-            return not loads(replace(made, choice=Choice(choice.without(kept))).filled().SerializeToString())
+            part = replace(made, choice=Choice(choice.without(kept)))
+            return not loading(part.filled().SerializeToString())()
 
         choice.keep(fewest(list(choice.slots), loads_without), "crash")
         del made.writer
-        reason = made.reason = loads(made.filled().SerializeToString()) or ""
+        reason = made.reason = loading(made.filled().SerializeToString())() or ""
     made.loaded = None if reason is None else not reason
 
 

@@ -165,7 +165,7 @@ def test_what_does_not_load_is_not_written(crashing: Path, monkeypatch: pytest.M
     earlier = Path(convert(crashing).output)
     before = earlier.read_bytes()
     answers = iter(["it died", ""])  # of the result, and of its source
-    monkeypatch.setattr("assistant_addons.onnx.fp16.loads", lambda _model: next(answers, "it died"))
+    monkeypatch.setattr("assistant_addons.onnx.fp16.loading", lambda _model: lambda: next(answers, "it died"))
     with pytest.raises(WorkFailed, match="Nothing in"):
         convert(crashing, force=True)
     assert earlier.read_bytes() == before
