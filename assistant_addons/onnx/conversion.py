@@ -48,7 +48,6 @@ def convert(  # noqa: PLR0913 - the options of the command
     *,
     fp16: bool = True,
     keep: Sequence[str] = (),
-    keep_io_types: bool = True,
     strict: bool = False,
     inputs: str | Path = "",
     force: bool = False,
@@ -70,7 +69,7 @@ def convert(  # noqa: PLR0913 - the options of the command
     if any(uses_external_data(tensor) and tensor.name not in held for tensor in tensors(model)):
         model = load_model(source)
     prepared = prepare(model, source.parent, lower=True)
-    made = convert_prepared(prepared, keep=keep, samples=samples, keep_io_types=keep_io_types) if fp16 else None
+    made = convert_prepared(prepared, keep, samples) if fp16 else None
     changes = tuple(_changes(model, prepared, made))
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
         result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)

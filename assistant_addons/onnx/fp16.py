@@ -40,7 +40,7 @@ class Writer:
     Its `model` has no content of large weights: `content` gives that. `halves` are all values in FP16.
     """
 
-    def __init__(self, source: Prepared, chosen: Mapping[str, Slots], *, keep_io_types: bool = True) -> None:
+    def __init__(self, source: Prepared, chosen: Mapping[str, Slots]) -> None:
         self._source, self._chosen = source, chosen
         self._names = {name for scope in source.scopes for name in scope.types}
         self._names |= {node.name for scope in source.scopes for node in scope.graph.node}
@@ -49,13 +49,7 @@ class Writer:
         self._origin: dict[str, str] = {}
         self.model = ModelProto()
         self.model.CopyFrom(source.model)
-        graph = self.model.graph
-        floats = [one for one in (*graph.input, *graph.output) if one.type.tensor_type.elem_type == FLOAT]
-        self._full: dict[str, str] = {}  # the name of the FP32 version, where the FP16 version has the value's own
-        for info in () if keep_io_types else floats:
-            info.type.tensor_type.elem_type = HALF
-            self._full[info.name] = unique_name(f"{info.name}_fp32", self._names)
-        self._graph(graph, None)
+        self._graph(self.model.graph, None)
         self._drop_unused()
 
     def content(self, tensor: TensorProto) -> NDArray[Any] | None:
@@ -72,18 +66,10 @@ class Writer:
     def _graph(self, graph: GraphProto, parent: _Frame | None) -> None:
         given = self._source.given if parent is None else frozenset()
         frame = _Frame(graph, parent, frozenset(one.name for one in graph.initializer) - given)
-        borders = self._full if parent is None else {}
-        for info in graph.input:
-            if info.name in borders:
-                frame.half[info.name] = info.name
-                frame.narrow.add(info.name)
-        for tensor in list(graph.initializer):
-            if tensor.name in given & borders.keys():
-                tensor.CopyFrom(self._half_weight(tensor, tensor.name))
         for node in graph.node:
             self._node(node, frame)
         for info in graph.output:
-            (self._as_half if info.name in borders else self._as_full)(info.name, frame)
+            self._as_full(info.name, frame)
         replace_nodes(graph, frame.nodes)
         infos = [info for info in graph.value_info if info.name not in self.halves]
         del graph.value_info[:]
@@ -101,7 +87,7 @@ class Writer:
         for inner in subgraphs(node):
             self._graph(inner, frame)
         for at, name in enumerate(given.output):
-            node.output[at] = self._half_name(name) if at in part.outputs else self._full.get(name, name)
+            node.output[at] = self._half_name(name) if at in part.outputs else name
         if part.outputs and node.op_type in CHOOSES_TYPE:
             _choose_half(node)
         frame.nodes.append(node)
@@ -116,7 +102,7 @@ class Writer:
 
     def _half_name(self, name: str) -> str:
         if name not in self._half_of:
-            self._half_of[name] = name if name in self._full else unique_name(f"{name}_fp16", self._names)
+            self._half_of[name] = unique_name(f"{name}_fp16", self._names)
             self.halves.add(self._half_of[name])
         return self._half_of[name]
 
@@ -134,16 +120,15 @@ class Writer:
         half = self._half_name(name) if frame.parent is None else unique_name(f"{name}_fp16", self._names)
         frame.half[name] = half
         self.halves.add(half)
-        self._cast(self._full.get(name, name), half, HALF, frame)
+        self._cast(name, half, HALF, frame)
         return half
 
     def _as_full(self, name: str, frame: _Frame) -> str:
         """Return the name of a value in FP32, or whatever its own type is; it is made where there is none yet."""
-        full = self._full.get(name, name)
         if name in frame.narrow:
             frame.narrow.remove(name)
-            self._cast(frame.half[name], full, FLOAT, frame)
-        return full
+            self._cast(frame.half[name], name, FLOAT, frame)
+        return name
 
     def _cast(self, name: str, made: str, kind: int, frame: _Frame) -> None:
         node = helper.make_node("Cast", [name], [made], name=unique_name(f"{made}_cast", self._names), to=kind)
@@ -198,7 +183,6 @@ class Converted:
 
     source: Prepared
     choice: Choice
-    keep_io_types: bool = True
     obstacle: Obstacle = ""
     loaded: bool | None = None
     reason: str = ""
@@ -206,7 +190,7 @@ class Converted:
     @cached_property
     def writer(self) -> Writer:
         """The writer of the model, whose large weights have no content."""
-        return Writer(self.source, self.choice.slots, keep_io_types=self.keep_io_types)
+        return Writer(self.source, self.choice.slots)
 
     def filled(self) -> ModelProto:
         """Return the model with all weights in it."""
@@ -222,23 +206,19 @@ def _filled(model: ModelProto, content: Content) -> ModelProto:
     return whole
 
 
-def to_fp16(
-    model: ModelProto, *, keep_io_types: bool = True, samples: Sequence[Feeds] = (), keep: Iterable[str] = ()
-) -> ModelProto:
+def to_fp16(model: ModelProto, *, samples: Sequence[Feeds] = (), keep: Iterable[str] = ()) -> ModelProto:
     """Convert a model to FP16 and return the new one; `model` stays as it is.
 
     What FP16 cannot hold, and what a run shows to change the results, stays FP32. `samples` are inputs to prove it
     with, made up where there are none. `keep` names nodes or operators that stay FP32.
     """
-    return convert_prepared(prepare(model), keep=keep, samples=samples, keep_io_types=keep_io_types).filled()
+    return convert_prepared(prepare(model), keep, samples).filled()
 
 
-def convert_prepared(
-    source: Prepared, *, keep: Iterable[str] = (), samples: Sequence[Feeds] = (), keep_io_types: bool = True
-) -> Converted:
+def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequence[Feeds] = ()) -> Converted:
     """Convert a model, prove it by runs, and load it: what changes the results or crashes the runtime stays FP32."""
     choice = choose(source, keep)
-    made = Converted(source, choice, keep_io_types)
+    made = Converted(source, choice)
     answer = None if source.is_giant else loading(made.filled().SerializeToString())  # beside the runs
     original, chosen = Original(source, samples), len(choice.slots)
     made.obstacle = original.obstacle
@@ -259,18 +239,18 @@ def _prove(made: Converted, original: Original) -> None:
     source, choice, chosen = made.source, made.choice, len(made.choice.slots)
 
     def stay_inside() -> None:
-        for node in (node for scope in source.scopes for node in scope.graph.node):
+        for node in (node for scope in source.scopes for node in scope.graph.node if original.outside):
             part = choice.slots.get(node.name, Slots())
             names = [node.name, *(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs)]
             if not original.outside.isdisjoint(names):
                 choice.keep([node.name], "proof")
-        settle(source, choice)
+        if original.outside:
+            settle(source, choice)
 
     def holds(kept: Iterable[str], share: float = 1.0) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
             left = choice.without(kept)
-            as_made = made.keep_io_types and len(left) == chosen
-            writer = made.writer if as_made else Writer(source, left)
+            writer = made.writer if len(left) == chosen else Writer(source, left)
             session = opened(rounded(writer.model, writer.halves), writer.content)
             found = ((one, run(session, one.given, original.names)) for one in original.runs)
             against = next((one for one, results in found if not one.agrees(results, share)), None)

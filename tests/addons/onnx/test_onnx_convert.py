@@ -133,17 +133,6 @@ def test_unsorted_nodes_and_weights_among_the_inputs_are_put_right() -> None:
     assert [info.name for info in result.graph.input] == ["x"]
 
 
-def test_inputs_and_outputs_may_be_half_on_request() -> None:
-    """With `keep_io_types=False` no Cast is left at the borders."""
-    model = trap("chosen mask")
-    model.graph.node[0].input[2] = "x"  # no mask: everything fits
-    del model.graph.initializer[:]
-    result = to_fp16(model, keep_io_types=False)
-    onnx.checker.check_model(result)
-    assert dict(types(result)) == {"x": TensorProto.FLOAT16, "c": TensorProto.BOOL, "y": TensorProto.FLOAT16}
-    assert "Cast" not in {node.op_type for node in result.graph.node}
-
-
 def test_real_inputs_decide_what_stays() -> None:
     """An input in the thousands, given as a sample, keeps its square in FP32; a name keeps any node."""
     model = parser.parse_model(
