@@ -16,7 +16,6 @@ from typing import IO
 
 import onnx
 from google.protobuf.message import DecodeError
-from google.protobuf.message import Message as ProtoMessage
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
@@ -122,15 +121,16 @@ def _parse(path: Path) -> ModelProto:
     return model
 
 
-def _texts(message: ProtoMessage) -> Iterator[object]:
-    """Yield every text in a message; of a tensor its names only, as reading its other fields copies the weights."""
-    if isinstance(message, TensorProto):
-        yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
-        return
-    for field, content in message.ListFields():
-        if field.type in {field.TYPE_STRING, field.TYPE_MESSAGE}:
-            for part in (content,) if isinstance(content, str | bytes | ProtoMessage) else content:
-                yield from _texts(part) if isinstance(part, ProtoMessage) else (part,)
+def _texts(model: ModelProto) -> Iterator[object]:
+    """Yield the texts that are looked at later on: names of nodes, values, tensors and their files."""
+    yield model.producer_name
+    for body in bodies(model):
+        for node in body.node:
+            yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        infos = (*body.input, *body.output) if isinstance(body, GraphProto) else ()
+        yield from (info.name for info in (*body.value_info, *infos))
+    for tensor in tensors(model):
+        yield from (tensor.name, *(text for entry in tensor.external_data for text in (entry.key, entry.value)))
 
 
 def _refuse_crowds(model: ModelProto) -> None:

@@ -43,7 +43,7 @@ MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
 # How often these are drawn at most, and how long runs of the original may take before there is no other draw (chosen):
 # rounding shows in some results and not in others, but a run that takes so long has many numbers, and as many chances.
-REPEATS, RUN_SECONDS = 3, 0.5
+REPEATS, RUN_SECONDS = 3, 0.2
 # Once is enough where the results differ by no more than a share of what they may; where something has to stay FP32,
 # another share is to be reached.
 SURE, SEARCHED = 0.5, 0.75
@@ -57,7 +57,7 @@ AT_RANDOM = frozenset({
     "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
-SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+SEARCH_SECONDS = 3.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 STEPS = 32  # parts of a model in which it is searched: a trial takes as long as a run, and finer ones win little
 LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
 SHARES = 8  # of what stays FP32, each of which is tried by itself
