@@ -73,7 +73,7 @@ def convert(  # noqa: PLR0913 - the options of the command
     changes = tuple(_changes(model, prepared, made))
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
         result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)
-        save_model(result, output, source=source, folder=place, content=content)
+        save_model(result, output, source, place, content)
         if made and prepared.is_giant:
             made.reason = loading(str(place / output.name))() or ""
         _accept(source, changes, made, strict=strict)
