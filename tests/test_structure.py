@@ -36,7 +36,7 @@ BUDGETS = {
     "assistant_addons/labs": (2550, 1300),
     "assistant/machines": (50, 50),
     "assistant/model": (1235, 552),
-    "assistant_addons/onnx": (4770, 2570),
+    "assistant_addons/onnx": (4700, 2520),
     "assistant/parsers": (1615, 700),
     "assistant/plan": (2475, 1205),
     "assistant/privacy": (710, 160),

@@ -11,7 +11,6 @@ from typing import Any
 MODULES = {
     "check_model": "check",
     "load_model": "load",
-    "save_model": "load",
     "try_model": "trial",
     "convert": "conversion",
     "to_fp16": "fp16",

@@ -91,17 +91,11 @@ class Run(Record, frozen=True):
 
 
 class Agreement(Record, frozen=True):
-    """How an output compares with the reference.
-
-    `error` is relative to the largest number; `top` is the share of rows whose largest number stands in the same
-    place. What means nothing for an output is None.
-    """
+    """How an output compares with the reference; `error` is relative to the largest number, None for other shapes."""
 
     output: str
     agrees: bool
     error: float | None = None
-    cosine: float | None = None
-    top: float | None = None
     note: Text = ""
 
 

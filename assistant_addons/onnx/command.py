@@ -82,17 +82,16 @@ def check(model: str, provider: Provider, limit: float, *, as_json: bool) -> Non
 @click.option(
     "--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, in FP32."
 )
-@click.option("--fp16-io", is_flag=True, help="Convert the model's inputs and outputs to FP16, too.")
 @inputs_option
 @_limit_option(CONVERT_SECONDS)
 @click.option("--strict", is_flag=True, help="Write nothing that no run has proved.")
 @click.option("--force", is_flag=True, help="Overwrite an earlier result.")
 @json_option
-def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
+def convert(model: str, limit: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
     """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
     from assistant_addons.onnx import task  # noqa: PLC0415 - `--help` needs no child
 
-    _show(task.convert(model, limit=limit, keep_io_types=not fp16_io, **options), as_json=as_json)
+    _show(task.convert(model, limit=limit, **options), as_json=as_json)
 
 
 @onnx.command(name="try")

@@ -23,7 +23,7 @@ from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
 from assistant_addons.onnx.load import invalid_model_error, load_model, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
-from assistant_addons.onnx.proof import loads
+from assistant_addons.onnx.proof import loading
 
 # Why an operation stays FP32, by the key that the conversion gives.
 WHY_KEPT: dict[str, Message] = {
@@ -48,7 +48,6 @@ def convert(  # noqa: PLR0913 - the options of the command
     *,
     fp16: bool = True,
     keep: Sequence[str] = (),
-    keep_io_types: bool = True,
     strict: bool = False,
     inputs: str | Path = "",
     force: bool = False,
@@ -70,13 +69,13 @@ def convert(  # noqa: PLR0913 - the options of the command
     if any(uses_external_data(tensor) and tensor.name not in held for tensor in tensors(model)):
         model = load_model(source)
     prepared = prepare(model, source.parent, lower=True)
-    made = convert_prepared(prepared, keep=keep, samples=samples, keep_io_types=keep_io_types) if fp16 else None
+    made = convert_prepared(prepared, keep, samples) if fp16 else None
     changes = tuple(_changes(model, prepared, made))
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
         result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)
-        save_model(result, output, source=source, folder=place, content=content)
+        save_model(result, output, source, place, content)
         if made and prepared.is_giant:
-            made.reason = loads(str(place / output.name)) or ""
+            made.reason = loading(str(place / output.name))() or ""
         _accept(source, changes, made, strict=strict)
         _validate(place / output.name, source, in_full=not (made and made.loaded))
         done = Conversion(

@@ -28,7 +28,7 @@ KINDS = {
 }
 HEADINGS_OF_CHANGES = (_("Change"), _("What"), _("Why"))
 HEADINGS_OF_RUNS = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory"))
-HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Top-1 match"))
+HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"))
 Rows = list[tuple[Text, ...]]
 
 
@@ -109,9 +109,7 @@ def rows_of_agreement(answer: Attempt) -> Rows:
     def row(name: Text, one: Agreement) -> tuple[Text, ...]:
         """Return the cells of one output; those without a meaning for it are empty."""
         error = "" if one.error is None else f"{one.error:.1e}"
-        cosine = "" if one.cosine is None else f"{one.cosine:.6f}"
-        top = "" if one.top is None else f"{one.top:.0%}"
-        return (name, one.note or (_("agrees") if one.agrees else _("differs")), error, cosine, top)
+        return (name, one.note or (_("agrees") if one.agrees else _("differs")), error)
 
     return [
         *(row(one.output, one) for one in answer.agreement),

@@ -17,7 +17,7 @@ from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, Choice, Slots, choose, peak, settle
 from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, attribute, prepare, replace_nodes
-from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loads, opened, rounded, run
+from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loading, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -40,7 +40,7 @@ class Writer:
     Its `model` has no content of large weights: `content` gives that. `halves` are all values in FP16.
     """
 
-    def __init__(self, source: Prepared, chosen: Mapping[str, Slots], *, keep_io_types: bool = True) -> None:
+    def __init__(self, source: Prepared, chosen: Mapping[str, Slots]) -> None:
         self._source, self._chosen = source, chosen
         self._names = {name for scope in source.scopes for name in scope.types}
         self._names |= {node.name for scope in source.scopes for node in scope.graph.node}
@@ -49,13 +49,7 @@ class Writer:
         self._origin: dict[str, str] = {}
         self.model = ModelProto()
         self.model.CopyFrom(source.model)
-        graph = self.model.graph
-        floats = [one for one in (*graph.input, *graph.output) if one.type.tensor_type.elem_type == FLOAT]
-        self._full: dict[str, str] = {}  # the name of the FP32 version, where the FP16 version has the value's own
-        for info in () if keep_io_types else floats:
-            info.type.tensor_type.elem_type = HALF
-            self._full[info.name] = unique_name(f"{info.name}_fp32", self._names)
-        self._graph(graph, None)
+        self._graph(self.model.graph, None)
         self._drop_unused()
 
     def content(self, tensor: TensorProto) -> NDArray[Any] | None:
@@ -72,18 +66,10 @@ class Writer:
     def _graph(self, graph: GraphProto, parent: _Frame | None) -> None:
         given = self._source.given if parent is None else frozenset()
         frame = _Frame(graph, parent, frozenset(one.name for one in graph.initializer) - given)
-        borders = self._full if parent is None else {}
-        for info in graph.input:
-            if info.name in borders:
-                frame.half[info.name] = info.name
-                frame.narrow.add(info.name)
-        for tensor in list(graph.initializer):
-            if tensor.name in given & borders.keys():
-                tensor.CopyFrom(self._half_weight(tensor, tensor.name))
         for node in graph.node:
             self._node(node, frame)
         for info in graph.output:
-            (self._as_half if info.name in borders else self._as_full)(info.name, frame)
+            self._as_full(info.name, frame)
         replace_nodes(graph, frame.nodes)
         infos = [info for info in graph.value_info if info.name not in self.halves]
         del graph.value_info[:]
@@ -101,7 +87,7 @@ class Writer:
         for inner in subgraphs(node):
             self._graph(inner, frame)
         for at, name in enumerate(given.output):
-            node.output[at] = self._half_name(name) if at in part.outputs else self._full.get(name, name)
+            node.output[at] = self._half_name(name) if at in part.outputs else name
         if part.outputs and node.op_type in CHOOSES_TYPE:
             _choose_half(node)
         frame.nodes.append(node)
@@ -116,7 +102,7 @@ class Writer:
 
     def _half_name(self, name: str) -> str:
         if name not in self._half_of:
-            self._half_of[name] = name if name in self._full else unique_name(f"{name}_fp16", self._names)
+            self._half_of[name] = unique_name(f"{name}_fp16", self._names)
             self.halves.add(self._half_of[name])
         return self._half_of[name]
 
@@ -134,16 +120,15 @@ class Writer:
         half = self._half_name(name) if frame.parent is None else unique_name(f"{name}_fp16", self._names)
         frame.half[name] = half
         self.halves.add(half)
-        self._cast(self._full.get(name, name), half, HALF, frame)
+        self._cast(name, half, HALF, frame)
         return half
 
     def _as_full(self, name: str, frame: _Frame) -> str:
         """Return the name of a value in FP32, or whatever its own type is; it is made where there is none yet."""
-        full = self._full.get(name, name)
         if name in frame.narrow:
             frame.narrow.remove(name)
-            self._cast(frame.half[name], full, FLOAT, frame)
-        return full
+            self._cast(frame.half[name], name, FLOAT, frame)
+        return name
 
     def _cast(self, name: str, made: str, kind: int, frame: _Frame) -> None:
         node = helper.make_node("Cast", [name], [made], name=unique_name(f"{made}_cast", self._names), to=kind)
@@ -198,7 +183,6 @@ class Converted:
 
     source: Prepared
     choice: Choice
-    keep_io_types: bool = True
     obstacle: Obstacle = ""
     loaded: bool | None = None
     reason: str = ""
@@ -206,7 +190,7 @@ class Converted:
     @cached_property
     def writer(self) -> Writer:
         """The writer of the model, whose large weights have no content."""
-        return Writer(self.source, self.choice.slots, keep_io_types=self.keep_io_types)
+        return Writer(self.source, self.choice.slots)
 
     def filled(self) -> ModelProto:
         """Return the model with all weights in it."""
@@ -222,47 +206,54 @@ def _filled(model: ModelProto, content: Content) -> ModelProto:
     return whole
 
 
-def to_fp16(
-    model: ModelProto, *, keep_io_types: bool = True, samples: Sequence[Feeds] = (), keep: Iterable[str] = ()
-) -> ModelProto:
+def to_fp16(model: ModelProto, *, samples: Sequence[Feeds] = (), keep: Iterable[str] = ()) -> ModelProto:
     """Convert a model to FP16 and return the new one; `model` stays as it is.
 
     What FP16 cannot hold, and what a run shows to change the results, stays FP32. `samples` are inputs to prove it
     with, made up where there are none. `keep` names nodes or operators that stay FP32.
     """
-    return convert_prepared(prepare(model), keep=keep, samples=samples, keep_io_types=keep_io_types).filled()
+    return convert_prepared(prepare(model), keep, samples).filled()
 
 
-def convert_prepared(
-    source: Prepared, *, keep: Iterable[str] = (), samples: Sequence[Feeds] = (), keep_io_types: bool = True
-) -> Converted:
+def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequence[Feeds] = ()) -> Converted:
     """Convert a model, prove it by runs, and load it: what changes the results or crashes the runtime stays FP32."""
-    choice, original = choose(source, keep), Original(source, samples)
+    choice = choose(source, keep)
+    made = Converted(source, choice)
+    answer = None if source.is_giant else loading(made.filled().SerializeToString())  # beside the runs
+    original, chosen = Original(source, samples), len(choice.slots)
+    made.obstacle = original.obstacle
     if not original.obstacle:
-        _prove(source, choice, original)
-    made = Converted(source, choice, keep_io_types, original.obstacle)
+        _prove(made, original)
     del original  # and its session, which has a copy of the weights
-    _load(made)
+    if answer:
+        reason = answer()
+        if len(choice.slots) < chosen:
+            del made.writer
+            reason = loading(made.filled().SerializeToString())()
+        _settle_load(made, reason)
     return made
 
 
-def _prove(source: Prepared, choice: Choice, original: Original) -> None:
+def _prove(made: Converted, original: Original) -> None:
     """Leave in FP32 what may leave FP16's range, and what has to stay so that the results agree."""
+    source, choice, chosen = made.source, made.choice, len(made.choice.slots)
 
     def stay_inside() -> None:
-        for node in (node for scope in source.scopes for node in scope.graph.node):
+        for node in (node for scope in source.scopes for node in scope.graph.node if original.outside):
             part = choice.slots.get(node.name, Slots())
             names = [node.name, *(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs)]
             if not original.outside.isdisjoint(names):
                 choice.keep([node.name], "proof")
-        settle(source, choice)
+        if original.outside:
+            settle(source, choice)
 
     def holds(kept: Iterable[str], share: float = 1.0) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
-            writer = Writer(source, choice.without(kept))
+            left = choice.without(kept)
+            writer = made.writer if len(left) == chosen else Writer(source, left)
             session = opened(rounded(writer.model, writer.halves), writer.content)
-            made = ((one, run(session, one.given, original.names)) for one in original.runs)
-            against = next((one for one, results in made if not one.agrees(results, share)), None)
+            found = ((one, run(session, one.given, original.names)) for one in original.runs)
+            against = next((one for one, results in found if not one.agrees(results, share)), None)
             original.runs.sort(key=lambda one: one is not against)  # what told last is asked first
             return against is None
         return False
@@ -277,23 +268,21 @@ def _prove(source: Prepared, choice: Choice, original: Original) -> None:
             settle(source, choice)
 
 
-def _load(made: Converted) -> None:
-    """Load the result with ONNX Runtime's own settings; what crashes it, or what it refuses, goes back to FP32.
+def _settle_load(made: Converted, reason: str | None) -> None:
+    """Take how ONNX Runtime loaded the result; what crashes it, or what it refuses, goes back to FP32.
 
     Nothing is to be said against a result where the runtime does not load the source either.
     """
     choice, source = made.choice, made.source
-    if source.is_giant:
-        return
-    reason = loads(made.filled().SerializeToString())
-    if reason and not loads(_filled(source.model, source.content).SerializeToString()):
+    if reason and not loading(_filled(source.model, source.content).SerializeToString())():
 
         def loads_without(kept: Iterable[str]) -> bool:
-            return not loads(replace(made, choice=Choice(choice.without(kept))).filled().SerializeToString())
+            part = replace(made, choice=Choice(choice.without(kept)))
+            return not loading(part.filled().SerializeToString())()
 
         choice.keep(fewest(list(choice.slots), loads_without), "crash")
         del made.writer
-        reason = made.reason = loads(made.filled().SerializeToString()) or ""
+        reason = made.reason = loading(made.filled().SerializeToString())() or ""
     made.loaded = None if reason is None else not reason
 
 

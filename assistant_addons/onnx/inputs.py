@@ -24,7 +24,7 @@ Draw = Literal["normal", "wide", "long", "tones"]
 SIZES, LARGE_SIZES = (64, 32, 3, 8, 1), (224, 512, 4096, 16000)
 SOUND = 4096  # samples, tried first for an input of numbers in a row: a quarter of a second
 MOST_LENGTHS = 8  # of those in the weights
-MOST_TRIED = 2**24  # numbers of an input that is made to see whether a model takes it
+MOST_TRIED = 2**21  # numbers of an input that is made to see whether a model takes it
 CHOSEN_SIZE = 3  # for an integer input that is a size
 WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a standard deviation of 1
 FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
@@ -81,7 +81,7 @@ class Inputs:
     def draws(self) -> tuple[Draw, ...]:
         """The draws that tell apart what a model does: with a long one where an integer counts something."""
         counts = any(use.kind == "count" for use in self._uses.values())
-        return ("long", "tones", "normal", "wide") if counts else ("tones", "normal", "wide")
+        return ("long", "tones", "wide", "normal") if counts else ("tones", "wide", "normal")
 
     def sizes(self) -> Iterator[Size]:
         """Yield sizes to try in turn for what is left open, each with several examples first where they are small."""

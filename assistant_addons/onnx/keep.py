@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -25,6 +26,7 @@ from assistant_addons.onnx.prepare import (
     Prepared,
     Scope,
     attribute,
+    definition,
     formal,
     numbers,
     schema,
@@ -141,8 +143,7 @@ def slots(node: NodeProto, scope: Scope) -> Slots:
         return Slots(
             *(frozenset(at for at, kind in enumerate(side) if kind == FLOAT and known) for side in (taken, made))
         )
-    both = {"tensor(float)", "tensor(float16)"}
-    free = {one.type_param_str for one in form.type_constraints if both <= set(one.allowed_type_strs)}
+    free = _free(node.domain, node.op_type, form.since_version)
     inputs = [(at, formal(form.inputs, at), kind) for at, kind in enumerate(taken) if kind is not None]
     outputs = [(at, formal(form.outputs, at), kind) for at, kind in enumerate(made) if kind is not None]
     bound = {name for _at, name, kind in inputs if kind == FLOAT and name in free}
@@ -151,6 +152,14 @@ def slots(node: NodeProto, scope: Scope) -> Slots:
         return Slots()  # its type is nobody's to choose: a state that LinearAttention was not given, a `dtype`
     halves = [frozenset(at for at, name, kind in side if name in bound and kind == FLOAT) for side in (inputs, outputs)]
     return Slots(*halves)
+
+
+@cache
+def _free(domain: str, op: str, opset: int) -> frozenset[str]:
+    """Return the type variables of an operator that may be FP32 or FP16."""
+    form, both = definition(domain, op, opset), {"tensor(float)", "tensor(float16)"}
+    constraints = form.type_constraints if form else ()
+    return frozenset(one.type_param_str for one in constraints if both <= set(one.allowed_type_strs))
 
 
 def _stays(node: NodeProto, scope: Scope) -> bool:

@@ -16,13 +16,11 @@ from typing import IO
 
 import onnx
 from google.protobuf.message import DecodeError
-from google.protobuf.message import Message as ProtoMessage
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.api import BadInput, _
 from assistant.api.system import (
-    discard,
     open_regular,
     put_in_place,
     unreadable_error,
@@ -62,7 +60,8 @@ _LARGER = _("{file} is larger than any network once its functions are inlined.")
 _NOT_ONNX = _("{file} is not an ONNX model, or only a part of one.")
 _SHORT = _("The weights {name} of {file} are not as long as their shape says.")
 
-Call = tuple[str, str, str]
+Call = tuple[str, str, str]  # a function by domain, name and overload
+PARTS = ("node", "value_info", "input", "output", "initializer", "sparse_initializer")
 
 
 def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
@@ -74,10 +73,9 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     path = Path(path)
     try:
         model = _parse(path)
-        _refuse_crowds(model)
+        _refuse_large(model)
         _refuse_garbled(model)
         _refuse_newer(model)
-        _refuse_bombs(model)
         _refuse_shapes(model)
         _refuse_broken(model)
         for tensor in tensors(model):
@@ -122,24 +120,16 @@ def _parse(path: Path) -> ModelProto:
     return model
 
 
-def _texts(message: ProtoMessage) -> Iterator[object]:
-    """Yield every text in a message; of a tensor its names only, as reading its other fields copies the weights."""
-    if isinstance(message, TensorProto):
-        yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
-        return
-    for field, content in message.ListFields():
-        if field.type in {field.TYPE_STRING, field.TYPE_MESSAGE}:
-            for part in (content,) if isinstance(content, str | bytes | ProtoMessage) else content:
-                yield from _texts(part) if isinstance(part, ProtoMessage) else (part,)
-
-
-def _refuse_crowds(model: ModelProto) -> None:
-    """Refuse a model of more parts than any network has."""
-    count, sides = len(model.functions), ("value_info", "input", "output", "initializer", "sparse_initializer")
+def _texts(model: ModelProto) -> Iterator[object]:
+    """Yield the texts that are looked at later on: names of nodes, values, tensors and their files."""
+    yield model.producer_name
     for body in bodies(model):
-        count += len(body.node) + sum(len(getattr(body, side, ())) for side in sides)
-        if count > MOST_PARTS:
-            raise BadInput(_LARGER, hint=_MISTRUST)
+        for node in body.node:
+            yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        infos = (*body.input, *body.output) if isinstance(body, GraphProto) else ()
+        yield from (info.name for info in (*body.value_info, *infos))
+    for tensor in tensors(model):
+        yield from (tensor.name, *(text for entry in tensor.external_data for text in (entry.key, entry.value)))
 
 
 def _refuse_garbled(model: ModelProto) -> None:
@@ -159,27 +149,29 @@ def _refuse_newer(model: ModelProto) -> None:
         raise BadInput(message.format(version=used, known=known), hint=_NEWER)
 
 
-def _refuse_bombs(model: ModelProto) -> None:
-    """Refuse functions that call one another in a cycle, and those that grow beyond bounds where they are called."""
-    functions = {(plain_domain(one.domain), one.name, one.overload): one for one in model.functions}
-
-    def calls(body: GraphProto | FunctionProto) -> list[Call]:
-        """Return the functions that a body calls, once for each call."""
-        nodes = (node for inner in nested(body) for node in inner.node)
-        keys = ((plain_domain(node.domain), node.op_type, node.overload) for node in nodes)
-        return [key for key in keys if key in functions]
-
-    callees = {key: calls(one) for key, one in functions.items()}
+def _refuse_large(model: ModelProto) -> None:
+    """Refuse more parts than any network has, with those of functions where they are called, and calls in a cycle."""
+    wholes: dict[Call | None, GraphProto | FunctionProto] = {None: model.graph}
+    wholes |= {(plain_domain(one.domain), one.name, one.overload): one for one in model.functions}
+    calls: dict[Call | None, list[Call]] = {}  # a call that is made twice is there twice
+    for key, whole in wholes.items():
+        nodes = (node for body in nested(whole) for node in body.node)
+        called = ((plain_domain(node.domain), node.op_type, node.overload) for node in nodes)
+        calls[key] = [one for one in called if one in wholes]
     try:
-        order = list(TopologicalSorter(callees).static_order())
+        order = list(TopologicalSorter(calls).static_order())
     except CycleError as error:
         raise BadInput(_("Functions in {file} call one another in a cycle."), hint=_DAMAGED) from error
-    share, depth = dict[Call, float](), dict[Call, int]()  # of what a model may hold once they are inlined
+    share, depth = (
+        dict[Call | None, float](),
+        dict[Call | None, int](),
+    )  # of what a model may hold once they are inlined
     for key in order:
-        nodes, size = sum(len(body.node) for body in nested(functions[key])), functions[key].ByteSize()
-        share[key] = nodes / MOST_PARTS + size / LIMIT + sum(share[one] for one in callees[key])
-        depth[key] = 1 + max((depth[one] for one in callees[key]), default=0)
-    if sum(share[one] for one in calls(model.graph)) > 1 or max(depth.values(), default=0) > MOST_DEPTH:
+        parts = sum(len(getattr(body, side, ())) for body in nested(wholes[key]) for side in PARTS)
+        size = wholes[key].ByteSize() if key else 0
+        share[key] = parts / MOST_PARTS + size / LIMIT + sum(share[one] for one in calls[key])
+        depth[key] = 1 + max((depth[one] for one in calls[key]), default=0)
+    if max(share.values()) > 1 or max(depth.values()) > MOST_DEPTH:
         raise BadInput(_LARGER, hint=_MISTRUST)
 
 
@@ -292,90 +284,54 @@ def result_path(source: Path, output: str | Path | None, *, force: bool) -> Path
     return path
 
 
-def save_model(
-    model: ModelProto,
-    path: str | Path,
-    *,
-    source: str | Path | None = None,
-    external: bool = False,
-    folder: Path | None = None,
-    content: Content | None = None,
-) -> Path:
-    """Write a model whole or not at all and return its path; the model in memory stays as it is.
+def save_model(model: ModelProto, path: Path, source: Path, folder: Path, content: Content) -> None:
+    """Write a model, which is used up, under the name of `path` into a folder from which it is put in place.
 
-    Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
-    are left there under the same names. `content` gives the numbers of tensors that lack them, one after another, None
-    for all others; such a model need not be the same afterwards. Raises `BadInput` when a file to be written is the
-    `source` or holds its weights, and `WorkFailed` when it cannot be written.
+    Weights lie in a file beside it where it would exceed 2 GB. `content` gives the numbers of tensors that lack them,
+    one after another, None for all others. Raises `BadInput` where a file would be replaced that is the `source` or
+    holds its weights, and `WorkFailed` when it cannot be written.
     """
-    path = Path(path)
     sizes = (max(tensor.ByteSize(), _size(tensor) or 0) for tensor in tensors(model))
-    data = path.with_name(f"{path.name}.data") if external or sum(sizes) > LIMIT - MARGIN else None
-    if source is not None:
-        _refuse_source([path, *[data] * bool(data)], Path(source))
-    place = folder or path.parent
+    data = path.with_name(f"{path.name}.data") if sum(sizes) > LIMIT - MARGIN else None
+    _refuse_source([path, data] if data else [path], source)
     try:
         if data is None:
             for tensor in tensors(model):
                 _fill(tensor, content)
-            write_atomically(place / path.name, model.SerializeToString())
         else:
-            _write_apart(model, place / path.name, place / data.name, content)
+            weights = write_draft(folder / data.name, lambda file: _write_weights(model, data.name, file, content))
+            put_in_place(weights, folder / data.name)
+        write_atomically(folder / path.name, model.SerializeToString())
     except OSError as error:
         raise unwritable_error(path, error) from error
-    return path
 
 
-def _fill(tensor: TensorProto, content: Content | None) -> bool:
-    """Give a tensor that lacks its numbers those of `content`, if any; return whether it did."""
-    array = content(tensor) if content else None
-    if array is not None:
+def _fill(tensor: TensorProto, content: Content) -> None:
+    """Give a tensor that lacks its numbers those of `content`, if any."""
+    if (array := content(tensor)) is not None:
         tensor.raw_data = array.tobytes()
-    return array is not None
 
 
-def _refuse_source(written: Sequence[Path | None], source: Path) -> None:
+def _refuse_source(written: Sequence[Path], source: Path) -> None:
+    """Refuse to replace a model, or weights, by what is made of them."""
+    if not any(path.exists() for path in written):
+        return
     locations = (_entries(tensor).get("location", "") for tensor in tensors(_parse(source)) if tensor.external_data)
     own = {source.resolve(), *((source.parent / location).resolve() for location in locations)}
     for path in written:
-        if path is not None and (path.resolve() in own or (path.exists() and path.samefile(source))):
+        if path.resolve() in own or (path.exists() and path.samefile(source)):
             raise BadInput(
                 _("{file} belongs to the model itself, which is never overwritten.", file=path),
                 hint=_("Name another file for the result."),
             )
 
 
-def _write_apart(model: ModelProto, path: Path, data: Path, content: Content | None) -> None:
-    """Write model and weights under other names and rename both at the end; an older model goes before its weights.
-
-    Until the weights are put back, the model in memory holds none of those that were moved.
-    """
-    moved: list[tuple[TensorProto, bytes]] = []
-
-    def write_weights(file: IO[bytes]) -> None:
-        """Write the large weights, each from a page of its own on."""
-        for tensor in tensors(model):
-            was_filled = not _fill(tensor, content)
-            if len(raw := tensor.raw_data) >= INLINE_BYTES:
-                if was_filled:
-                    moved.append((tensor, raw))
-                file.write(bytes(-file.tell() % ALIGNMENT))
-                set_external_data(tensor, data.name, file.tell(), len(raw))
-                file.write(raw)
-                tensor.ClearField("raw_data")
-
-    try:
-        weights = write_draft(data, write_weights)
-        try:
-            part = write_draft(path, lambda file: file.write(model.SerializeToString()))
-        except BaseException:
-            discard(weights)
-            raise
-    finally:
-        for tensor, raw in moved:
-            tensor.raw_data = raw
-            tensor.data_location = TensorProto.DEFAULT
-            del tensor.external_data[:]
-    discard(path)
-    put_in_place(weights, data)
-    put_in_place(part, path)
+def _write_weights(model: ModelProto, name: str, file: IO[bytes], content: Content) -> None:
+    """Move the large weights into a file of this name, each from a page of its own on."""
+    for tensor in tensors(model):
+        _fill(tensor, content)
+        if len(raw := tensor.raw_data) >= INLINE_BYTES:
+            file.write(bytes(-file.tell() % ALIGNMENT))
+            set_external_data(tensor, name, file.tell(), len(raw))
+            file.write(raw)
+            tensor.ClearField("raw_data")

@@ -8,12 +8,11 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-import onnx
-from onnx.defs import OpSchema
 from packaging.version import Version
 
 from assistant.api import Message, Text, _
 from assistant_addons.onnx.answers import TITLES, Provider
+from assistant_addons.onnx.prepare import definition
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 Formals = tuple[tuple[str, str], ...]  # names and type variables, or types; the last one may repeat
@@ -79,18 +78,9 @@ def installed_version(provider: Provider) -> str:
 
 
 @cache
-def described(domain: str, op: str, opset: int) -> OpSchema | None:
-    """Return ONNX's definition of an operator at an opset; None where it has none."""
-    try:
-        return onnx.defs.get_schema(op, opset, domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
-@cache
 def since(domain: str, op: str, opset: int) -> int | None:
     """Return the version at which an operator last changed at or before an opset; None for one that is not known."""
-    schema = described(domain, op, opset)
+    schema = definition(domain, op, opset)
     if schema is None:
         return 1 if any(signature(domain, op, opset)) else None
     return None if schema.deprecated else int(schema.since_version)
@@ -99,7 +89,7 @@ def since(domain: str, op: str, opset: int) -> int | None:
 @cache
 def signature(domain: str, op: str, version: int) -> tuple[Formals, Formals]:
     """Return the inputs and outputs of an operator's version; none where neither ONNX nor a table describes it."""
-    if schema := described(domain, op, version):
+    if schema := definition(domain, op, version):
         sides = [tuple((one.name, one.type_str) for one in side) for side in (schema.inputs, schema.outputs)]
         return sides[0], sides[1]
     own = (table(provider)["signatures"].get(domain, {}).get(op) for provider in FLAVOURS)

@@ -36,7 +36,6 @@ from assistant_addons.onnx.operators import (
     FLAVOURS,
     Kernel,
     Types,
-    described,
     late,
     match,
     runtime,
@@ -49,6 +48,7 @@ from assistant_addons.onnx.operators import (
 from assistant_addons.onnx.prepare import (
     add_defaults,
     attribute,
+    definition,
     numbers,
     replace_nodes,
     skeleton,
@@ -331,7 +331,7 @@ class _Placer:
     def _pieces(self, node: Node) -> list[Node]:
         """Place what a function of ONNX consists of for these types; [] where ONNX Runtime would not open it."""
         domain, op, opset = node.domain, node.op, self.imports.get(node.domain, 1)
-        schema = described(domain, op, opset)
+        schema = definition(domain, op, opset)
         if schema is None or any(value is not None and value.type is None for value in node.inputs):
             return []
         call = NodeProto.FromString(node.proto.SerializeToString())

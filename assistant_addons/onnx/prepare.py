@@ -9,6 +9,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -219,7 +220,7 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     _tidy(made)
     current = opsets(model).get("", 0)
     ops = {node.op_type for body in bodies(made) for node in body.node if not node.domain}
-    lacking = [("", op) for op in ops if not _is_in(op, target) or target < REDEFINED.get(op, 0) <= current]
+    lacking = [("", op) for op in ops if definition("", op, target) is None or target < REDEFINED.get(op, 0) <= current]
     if ("", ILL_DEFINED) in lacking:
         raise ValueError(ILL_DEFINED)
     if lacking:
@@ -261,12 +262,6 @@ def add_defaults(node: NodeProto, form: onnx.defs.OpSchema | None) -> None:
     given = {entry.name for entry in node.attribute}
     unsaid = (one.default_value for name, one in (form.attributes if form else {}).items() if name not in given)
     node.attribute.extend(entry for entry in unsaid if entry.name)
-
-
-def _is_in(op: str, opset: int) -> bool:
-    with contextlib.suppress(onnx.defs.SchemaError):
-        return onnx.defs.get_schema(op, opset) is not None
-    return False
 
 
 # ------------------------------------------------------------------ form
@@ -387,8 +382,14 @@ def _complete(node: NodeProto, scope: Scope) -> None:
 
 def schema(node: NodeProto, versions: dict[str, int]) -> onnx.defs.OpSchema | None:
     """Return ONNX's definition of a node's operator; None where it has none."""
+    return definition(node.domain, node.op_type, versions.get(node.domain, 1))
+
+
+@cache
+def definition(domain: str, op: str, opset: int) -> onnx.defs.OpSchema | None:
+    """Return ONNX's definition of an operator at an opset; None where it has none."""
     try:
-        return onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
+        return onnx.defs.get_schema(op, opset, domain)
     except onnx.defs.SchemaError:
         return None
 

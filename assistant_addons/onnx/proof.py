@@ -41,10 +41,11 @@ MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 # How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
 MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
-# How often these are drawn at most, and how long that may take (chosen): rounding shows in some results and not in
-# others. Once is enough where the results differ by no more than a share of what they may; where something has to stay
-# FP32, another share is to be reached.
-REPEATS, REPEAT_SECONDS = 3, 1.0
+# How often these are drawn at most, and how long runs of the original may take before there is no other draw (chosen):
+# rounding shows in some results and not in others, but a run that takes so long has many numbers, and as many chances.
+REPEATS, RUN_SECONDS = 3, 0.2
+# Once is enough where the results differ by no more than a share of what they may; where something has to stay FP32,
+# another share is to be reached.
 SURE, SEARCHED = 0.5, 0.75
 # What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
 FIRST_SUMMED = {
@@ -56,9 +57,10 @@ AT_RANDOM = frozenset({
     "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
-SEARCH_SECONDS = 10.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+SEARCH_SECONDS = 3.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+STEPS = 32  # parts of a model in which it is searched: a trial takes as long as a run, and finer ones win little
 LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
-SMALLEST_SHARE = 16  # of what stays FP32 that is tried by itself
+SHARES = 8  # of what stays FP32, each of which is tried by itself
 
 # Why no run tells: no ONNX Runtime, a model that is too large or that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "size", "run", "random"]
@@ -143,16 +145,16 @@ def _round(graph: GraphProto, halves: set[str], taken: set[str]) -> None:
     del graph.value_info[:]
 
 
-def loads(model: bytes | str) -> str | None:
-    """Return why ONNX Runtime does not load a model, or file, with its own settings: "" where it does.
+def loading(model: bytes | str) -> Callable[[], str | None]:
+    """Begin to load a model, or file, in ONNX Runtime with its own settings; return what waits for the answer.
 
-    It is loaded in a process of its own, on Linux a fork of this one (20 ms, else 400); a crash is answered by "died".
-    None says that it was not tried, or took too long.
+    That is why it does not load, "" where it does, "died" for a crash; None says that it was not tried, or took too
+    long. It is loaded in a process of its own, on Linux a fork of this one (20 ms, else 400).
     """
     if not importlib.util.find_spec("onnxruntime"):
-        return None
+        return lambda: None
     if sys.platform != "linux":
-        return _loads_in_new_process(model)
+        return lambda: _loads_in_new_process(model)
     import onnxruntime  # noqa: PLC0415 - as above
 
     reading, writing = os.pipe()
@@ -167,16 +169,21 @@ def loads(model: bytes | str) -> str | None:
             os._exit(1)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        if not select.select([pipe], [], [], LOAD_SECONDS)[0]:
-            os.kill(child, signal.SIGKILL)
-        told = pipe.read().decode(errors="replace").splitlines()
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return "" if ended == 0 else None if ended == -signal.SIGKILL else told[0].rstrip(".") if told else "died"
+
+    def answer() -> str | None:
+        """Wait for the child to end, or end it."""
+        with os.fdopen(reading, "rb") as pipe:
+            if not select.select([pipe], [], [], LOAD_SECONDS)[0]:
+                os.kill(child, signal.SIGKILL)
+            told = pipe.read().decode(errors="replace").splitlines()
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return "" if ended == 0 else None if ended == -signal.SIGKILL else told[0].rstrip(".") if told else "died"
+
+    return answer
 
 
 def _loads_in_new_process(model: bytes | str) -> str | None:
-    """Answer as `loads` does, with a Python started for it."""
+    """Answer as `loading` does, with a Python started for it."""
     program = (
         "import sys, onnxruntime as ort; options = ort.SessionOptions(); options.log_severity_level = 4\n"
         "try: ort.InferenceSession(sys.argv[1], options, providers=['CPUExecutionProvider'])\n"
@@ -256,6 +263,7 @@ class Original:
     def __init__(self, source: Prepared, samples: Sequence[Feeds] = ()) -> None:
         self.runs: list[Run] = []
         self.outside: set[str] = set()
+        self._seconds = 0.0  # that its runs have taken
         self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
         self._inputs, self._size = Inputs(source), Size()
         self.names = [info.name for info in source.model.graph.output]
@@ -280,20 +288,21 @@ class Original:
 
     def repeat(self) -> None:
         """Make more runs on made-up inputs, for a model whose results rounding changes by much of what may be."""
-        started, turn = time.monotonic(), 1
-        while turn < REPEATS and time.monotonic() - started < REPEAT_SECONDS:
+        for turn in range(1, REPEATS):
             self._draw(turn)
-            turn += 1
 
     def _draw(self, turn: int) -> None:
+        """Run once with each draw, as long as there is time."""
         for draw in self._inputs.draws:
-            if turn == 0 or draw in MARGINS:
+            if self._seconds < RUN_SECONDS and (turn == 0 or draw in MARGINS):
                 # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
                 given = self._inputs.make(self._size, draw, 2 * turn + (draw == "tones"))
                 self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
 
     def _run(self, given: Feeds, margin: float, limit: float) -> None:
+        started = time.monotonic()
         found = run(self._session, given, [info.name for info in self._session.get_outputs()])
+        self._seconds += time.monotonic() - started
         for what, peak in zip(self._gauged, found[len(self.names) :], strict=True):
             if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
                 self.outside.add(what)
@@ -350,22 +359,18 @@ def fewest(items: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> list
     end = list(items)[::-1]
     if len(found) > 1 and holds(end[: len(found) - 1]):
         found = _beginning(end, len(found) - 1, holds)
-    deadline, share = time.monotonic() + SEARCH_SECONDS, 4
-    while share <= SMALLEST_SHARE and len(found) > 1:
-        size = max(1, len(found) // share)
-        for start in range(0, len(found), size)[::-1]:
-            fewer = found[:start] + found[start + size :]
-            if time.monotonic() > deadline:
-                return found
-            found = fewer if holds(fewer) else found
-        share *= 2
+    deadline, size = time.monotonic() + SEARCH_SECONDS, max(1, len(found) // SHARES)
+    for start in range(0, len(found), size)[::-1]:
+        fewer = found[:start] + found[start + size :]
+        if len(found) > 1 and time.monotonic() < deadline and holds(fewer):
+            found = fewer
     return found
 
 
 def _beginning(items: list[str], high: int, holds: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Return the shortest beginning that is enough, by halving; of `high` items, that is known."""
-    low = 0
-    while low + 1 < high:
+    """Return a short beginning that is enough, by halving; of `high` items, that is known."""
+    low, step = 0, max(1, len(items) // STEPS)
+    while low + step < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(items[:middle]) else (middle, high)
     return items[:high]

@@ -27,7 +27,6 @@ from assistant_addons.onnx.proof import distance
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 FEW_CHANGED = 0.01  # of integers and truths
-CLASSES = 5  # from so many numbers in the last dimension on, their order is compared as well
 REPEATS = 5  # of which the median time counts
 
 
@@ -115,15 +114,7 @@ def _agreement(name: str, one: NDArray[Any], other: NDArray[Any]) -> Agreement:
         return Agreement(output=name, agrees=error <= FEW_CHANGED, error=error)
     if error == math.inf:
         return Agreement(output=name, agrees=False, note=_("NaN or infinity where there was none, or the reverse"))
-    expected, found = one.astype(np.float64), other.astype(np.float64)
-    top = None
-    if expected.size and expected.ndim and expected.shape[-1] >= CLASSES:
-        top = float(np.mean(expected.argmax(-1) == found.argmax(-1)))
-    fine = np.isfinite(expected)
-    expected, found = expected[fine], found[fine]
-    lengths = float(np.linalg.norm(expected) * np.linalg.norm(found))
-    cosine = float(expected.ravel() @ found.ravel()) / lengths if lengths else None
-    return Agreement(output=name, agrees=error <= TOLERANCE, error=error, cosine=cosine, top=top)
+    return Agreement(output=name, agrees=error <= TOLERANCE, error=error)
 
 
 def _notes(wanted: Provider, run: Run, rounded: Run) -> Iterator[Message]:

@@ -15,7 +15,6 @@ REASONS = {
     "labs/stand_ins.py:add_to_index": "a lab's own wheels",
     "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
     "onnx/confined.py:main": "an answer to the parent process",
-    "onnx/load.py:_write_apart": "a model",
     "onnx/load.py:save_model": "a model",
     "onnx/page.py:_uploaded": "the user's own upload",
 }

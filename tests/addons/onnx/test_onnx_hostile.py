@@ -51,18 +51,6 @@ def test_it_is_refused_at_once(name: str, tmp_path: Path) -> None:
     assert told.value.hint
 
 
-@pytest.mark.parametrize("work", ["check", "convert"])
-def test_the_command_refuses_it(work: str, tmp_path: Path) -> None:
-    """The user sees one line and exit code 2, and nothing is left beside the model."""
-    name = next(iter(HOSTILE))
-    path = put(tmp_path, name)
-    before = sorted(tmp_path.iterdir())
-    began = time.monotonic()
-    refused(assistant(work, path), 2, HOSTILE[name][1])
-    assert time.monotonic() - began < COMMAND_SECONDS
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_what_is_wrong_with_the_model_is_said_before_what_is_wrong_with_the_place(tmp_path: Path) -> None:
     """A name that is mistyped is no output that cannot be written."""
     refused(assistant("convert", tmp_path / "none" / "model.onnx"), 2, "none/model.onnx cannot be read")

@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, defs, helper
 from packaging.version import Version
 
 from assistant_addons.onnx import operators
+from assistant_addons.onnx.prepare import definition
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 
@@ -49,7 +50,7 @@ def test_definitions_are_used_where_onnx_runtime_uses_them(op: str, tmp_path: Pa
         f"{kind}_{opset}": of_one_node(op, opset, kind)
         for kind in (TensorProto.FLOAT, TensorProto.FLOAT16)
         for opset in range(16, defs.onnx_opset_version() + 1)
-        if operators.described("", op, opset) is not None
+        if definition("", op, opset) is not None
     }
     assert models
     assert not disagreements(models, tmp_path)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import onnx
 import pytest
 from addons.onnx.traps import run
-from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
+from onnx import ModelProto, TensorProto, numpy_helper, parser
 from tables import each
 
-from assistant_addons.onnx.prepare import at_opset, best_opsets, numbers
+from assistant_addons.onnx.prepare import at_opset, numbers
 
 
 def same(one: ModelProto, other: ModelProto) -> None:
@@ -105,40 +103,6 @@ def test_what_has_no_older_form_is_said() -> None:
         model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 26]>\n{text}')
         with pytest.raises((RuntimeError, ValueError), match=name):
             at_opset(model, 18)
-
-
-def test_the_best_opset_depends_on_the_operators() -> None:
-    """Scatters want 17, GELUs and grid samples 19; what suits DirectML is left as it is."""
-
-    def model(op: str, opset: int) -> ModelProto:
-        return parser.parse_model(
-            f'<ir_version: 8, opset_import: ["" : {opset}]> g (float x) => (float y) {{ y = {op}(x) }}'
-        )
-
-    assert best_opsets(model("Conv", 22))[0] == 19
-    assert best_opsets(model("ScatterND", 18))[0] == 17
-    assert best_opsets(model("Gelu", 20))[0] == 19
-    assert best_opsets(model("Conv", 21)) == ()
-
-
-KINDS = [
-    TensorProto.FLOAT,
-    TensorProto.FLOAT16,
-    TensorProto.BFLOAT16,
-    TensorProto.BOOL,
-    TensorProto.INT8,
-    TensorProto.INT64,
-]
-
-
-@each("kind, raw", itertools.product(KINDS, [False, True]))
-def test_numbers_come_in_order(kind: int, *, raw: bool):
-    """They may be stored as bytes or in a list."""
-    array = np.array([[0, 1, 2], [3, 100, 1]]).astype(helper.tensor_dtype_to_np_dtype(kind))
-    if array.dtype.kind in "if":
-        array = -array
-    tensor = helper.make_tensor("", kind, array.shape, array.tobytes() if raw else array, raw=raw)
-    assert np.array_equal(numbers(tensor), array)
 
 
 def test_numbers_that_were_not_read_are_not_known():
