@@ -110,8 +110,9 @@ def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
 
 
 def hints(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield the sentence of each hint."""
-    for hint in tomllib.loads(file.read().decode())["hint"]:
+    """Yield the sentence of each hint, and of each next step."""
+    tables = tomllib.loads(file.read().decode())
+    for hint in (*tables["hint"], *tables["step"]):
         yield 0, None, hint["text"], []
 
 

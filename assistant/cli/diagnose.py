@@ -52,7 +52,7 @@ from assistant.views import machine_rows, remedy_blocks
 
 
 class Case(Record, frozen=True):
-    """A line of a batch: a log and the machine that it comes from."""
+    """A line of a batch: a log and the machine that it comes from, unless the log itself speaks against that."""
 
     log: str
     machine: Machine = Machine()
@@ -133,9 +133,11 @@ def _answer_line(line: str) -> object:
     """Return the causes for a line of a batch: `{"log": …, "machine": …}`; raise `BadInput` for any other text."""
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
-    causes = causes_for_log_python(find_causes_and_lines(read, case.machine), read, case.machine)
-    origin = "unknown" if case.machine == Machine() else "given"
-    return log_answer(read, case.machine, (diagnosis for diagnosis, _line in causes), origin)
+    is_other = log_origin(read, case.machine) == "other"
+    machine = machine_of_log(read, case.machine, "other") if is_other else case.machine
+    causes = causes_for_log_python(find_causes_and_lines(read, machine), read, machine)
+    origin = "other" if is_other else "given" if case.machine != Machine() else "unknown"
+    return log_answer(read, machine, (diagnosis for diagnosis, _line in causes), origin)
 
 
 @click.command()

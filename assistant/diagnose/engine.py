@@ -12,7 +12,14 @@ from assistant.diagnose.environments import lacking_names, project_names, sure_n
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import ERROR, Log, ended_well, read_log
-from assistant.diagnose.remedies import family_shown, remedies_for, state_names, typed_names, with_remedy_names
+from assistant.diagnose.remedies import (
+    family_shown,
+    remedies_for,
+    runs_on,
+    state_names,
+    typed_names,
+    with_remedy_names,
+)
 from assistant.diagnose.rules import (
     NO_NAMES,
     PLACEHOLDER,
@@ -28,7 +35,7 @@ from assistant.diagnose.rules import (
 )
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
-from assistant.model.machine import Machine, Vendor
+from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.parsers.mentioned import find_replaced_torch
 from assistant.privacy import redact
@@ -37,7 +44,6 @@ from assistant.privacy import redact
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
-PART = 6  # lines of a text that may be torn out of a longer output
 _ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
@@ -115,7 +121,7 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told)):
+    if _tells_no_trouble(log):
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
@@ -256,65 +262,74 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
 
 
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
-    """Return the symptoms that a log without a known cause tells, and what to look at or to find out next.
+    """Return the symptoms that a log without a known cause tells, and the one thing to look at next, by hints.toml.
 
-    An error that says all itself goes first, then a check of the GPU if all are of one maker, then the first unknown
-    fact that tells the causes of the symptoms apart; None if nothing can be said.
+    None if the log tells of no trouble, and no hint knows its message.
     """
     seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
     step = _hint_for(log, machine)
-    if step is None and (seen or _ON_THE_CPU.search(log.text)):
-        vendors = {gpu.vendor.value for gpu in machine.gpus}
-        rows = (row for row in plain_table("hints.toml")["hint"] if {row.get("vendor")} == vendors)
-        step = next((_as_remedy(row) for row in rows if machine.os in row.get("os", [machine.os])), None)
-    step = step or _question(seen, machine)
-    is_part = len(log.lines) <= PART and ERROR.search(log.text) and "traceback (most recent" not in log.text
-    if step is None and not seen and is_part and not log.prose.asks_for_nothing:
-        step = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
+    if step is None and not _tells_no_trouble(log) and (ERROR.search(log.text) or not log.prose.asks_for_nothing):
+        step = _first_advice(plain_table("hints.toml")["step"], log, machine)
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
 
-def _hint_for(log: Log, machine: Machine) -> Remedy | None:
-    """Return what to look at next for a text without a known cause, by hints.toml; None if no row fits.
+def _tells_no_trouble(log: Log) -> bool:
+    """Return whether a log tells how a problem was solved, or ended well without telling a symptom."""
+    return log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told))
 
-    Programs go before errors, and the error that stands last in the text before those above it. A hint with a
-    placeholder that the log does not fill is left out.
+
+def _hint_for(log: Log, machine: Machine) -> Remedy | None:
+    """Return what a hint says of a message that is complete, or of a program with a runtime of its own; else None.
+
+    Programs go before errors, and the error that stands last in the text before those above it.
     """
     ranked = [
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
         for row in plain_table("hints.toml")["hint"]
-        if (found := [*compiled("|".join(row.get("any", ["(?!)"]))).finditer(log.text)])
-        and _is_said(row, log)
-        and holds(machine, row.get("facts", {}))
+        if (found := _found(row, log))
     ]
-    hints = [row for _program, _at, row in sorted(ranked, key=lambda entry: entry[:2], reverse=True)]
+    ranked.sort(key=lambda entry: entry[:2], reverse=True)
+    return _first_advice((row for _program, _at, row in ranked), log, machine)
+
+
+def _found(row: Mapping[str, Any], log: Log) -> list[re.Match[str]]:
+    """Return the last match of each pattern of a row's `any` that a log has, the one that stands last at the end."""
+    found = [[*compiled(pattern).finditer(log.text)][-1:] for pattern in row.get("any", ())]
+    return sorted((match for matches in found for match in matches), key=lambda match: match.start())
+
+
+def _first_advice(rows: Iterable[Mapping[str, Any]], log: Log, machine: Machine) -> Remedy | None:
+    """Return the first row of hints.toml that fits a log and its machine as a remedy; None if none does.
+
+    A row with a placeholder that the log does not fill is left out.
+    """
     context = LogContext(log, merged(machine, log.facts))
-    finders = (typed_names, project_names, lacking_names, state_names)
-    names = {name: value for find in finders for name, value in find(context).items()} if hints else NO_NAMES
-    return next(filter(None, (_as_remedy(row, names) for row in hints)), None)
+    for row in rows:
+        found = _found(row, log)
+        if ("any" in row and not found) or not {*row.get("told", ())} <= {*log.prose.told} or not _is_said(row, log):
+            continue
+        if holds(context.machine, row.get("facts", {})) and (advice := _as_remedy(row, found, context)):
+            return advice
+    return None
 
 
-def _as_remedy(row: dict[str, Any], names: Mapping[str, str] = NO_NAMES) -> Remedy | None:
-    """Return a row of hints.toml as a remedy, its placeholders filled; None if one has no name."""
-    commands = tuple(row.get("commands", ()))
-    if not {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))} <= {*names}:
+def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: LogContext) -> Remedy | None:
+    """Return a row of hints.toml as a remedy, placeholders filled by what its patterns `found`; None if one is not."""
+    commands = tuple(command for command in row.get("commands", ()) if runs_on(command, context.machine))
+    needed = {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))}
+    names = {
+        name: context.as_spelt(match.start(name), value)
+        for match in found
+        for name, value in match.groupdict().items()
+        if value
+    }
+    if not needed <= {*names}:
+        finders = (typed_names, project_names, lacking_names, state_names)
+        names = {name: value for find in finders for name, value in find(context).items()} | names
+    if not needed <= {*names}:
         return None
     filled = (PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
     return Remedy(text=_(row["text"], **names), commands=tuple(filled), env=row.get("env", {}))
-
-
-def _question(seen: Iterable[dict[str, Any]], machine: Machine) -> Remedy | None:
-    """Return a remedy that asks for the first unknown fact that symptoms ask for; None if all of them are known.
-
-    Such a fact tells the causes of a symptom apart. The driver is asked for where nvidia-smi can tell it.
-    """
-    vendors = {gpu.vendor for gpu in machine.gpus}
-    values = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
-    if vendors and not vendors & {Vendor.NVIDIA, Vendor.UNKNOWN}:
-        values["driver"] = "none"
-    facts = (name for symptom in seen for name in symptom.get("asks", ()))
-    unknown = next((name for name in facts if not (values[name] if name in values else getattr(machine, name))), None)
-    return _QUESTIONS[unknown] if unknown else None
 
 
 def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:

@@ -307,7 +307,7 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
     if attempt.may_offer_nothing and package not in known and not attempt.rows and len(package) >= SHORTEST_NAME:
         right = right or next(iter(get_close_matches(package, known, n=1, cutoff=0.84)), "")
     if right and not attempt.failure.conda:  # which has names of its own
-        yield attempt.cause("obsolete-package-name", right=right)
+        yield attempt.cause("obsolete-package-name", "installer-open", right=right)
 
 
 def _unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
@@ -466,7 +466,7 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
             else max(alike or releases, key=number, default="")
         )
         nearest = f"{package}=={nearest}" if nearest else ""
-        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=nearest)
+        yield attempt.cause("release-not-on-index", "installer-open", right=right_index(attempt), nearest=nearest)
 
 
 def right_index(attempt: Attempt, variant: str = "") -> str:
@@ -496,7 +496,7 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
     strange = attempt.index("mirror", "unknown")
     if strange and not attempt.index("pypi"):
         key = "mirror-without-files" if attempt.index("mirror") else "index-wrong"
-        yield attempt.cause(key, index=strange, right=right_index(attempt))
+        yield attempt.cause(key, "installer-open", index=strange, right=right_index(attempt))
     mirror = next((url for url in attempt.indexes if is_pypi_mirror(url, catalog)), "")
     if mirror and python and any(row.serves(python) for row in attempt.rows):
         yield attempt.cause("mirror-without-files", "symptom-and-fact", index=mirror, right=PYPI)
@@ -534,7 +534,7 @@ def _missing_file_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             index = next((other.url for other in named_addresses if not other.state), address.url.rpartition("/")[0])
             right = right_index(attempt)
             key = "release-not-on-index" if right and address.url.startswith(right) else "mirror-without-files"
-            yield attempt.cause(key, index=index, right=right)
+            yield attempt.cause(key, "installer-open", index=index, right=right)
 
 
 def _prose_causes(log: Log, machine: Machine) -> Iterator[Cause]:

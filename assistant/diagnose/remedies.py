@@ -291,9 +291,9 @@ def remedies_for(
     for remedy in candidates:
         is_fit = holds(machine, remedy.requires, remedy.unless)
         is_possible = is_fit and False not in evaluate(machine, remedy.facts).values()
-        if is_possible and all(_runs_on(command, machine) for command in remedy.commands):
+        if is_possible and all(runs_on(command, machine) for command in remedy.commands):
             commands = _available(remedy.commands, machine)
-            checks = tuple(check for check in remedy.check if _runs_on(check, machine))
+            checks = tuple(check for check in remedy.check if runs_on(check, machine))
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
                 able[remedy.text] = replace(remedy, commands=commands, check=checks)
@@ -302,7 +302,7 @@ def remedies_for(
         for check in rule.check
         if {*PLACEHOLDER.findall(check)} <= {*names}
     )
-    of_rule = tuple(check for check in filled_in if _runs_on(check, machine))
+    of_rule = tuple(check for check in filled_in if runs_on(check, machine))
     usual = of_rule or next((remedy.check for remedy in able.values() if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
     return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
@@ -320,7 +320,7 @@ def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleReme
     return replace(remedy, commands=fill(remedy.commands), check=fill(remedy.check), plan=plan, names=dict(names))
 
 
-def _runs_on(command: str, machine: Machine) -> bool:
+def runs_on(command: str, machine: Machine) -> bool:
     """Return whether a command may run on a machine: False if its program is of systems that this one is not."""
     program, rows = _program_name(command), plain_table("programs.toml")["systems"].items()
     systems = next((systems for systems, names in rows if program in names), None)
