@@ -47,8 +47,10 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
     settings = {name: answer.text for name in load_rules().variables if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
+    folders = [Path(site.prefix)] if site else []
     conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
-    return (*machine_findings(found, live=True), *conflicts, *EnvironmentFolder.find_all_replaced_builds(host))
+    replaced = EnvironmentFolder.find_all_replaced_builds(host, *folders)
+    return (*machine_findings(found, live=True), *conflicts, *replaced)
 
 
 def package_findings(

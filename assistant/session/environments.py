@@ -440,10 +440,8 @@ def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeR
 def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Return the change back to the versions that the environment's constraints pin, from the index of that build."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
-    others = tuple(
-        pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
-    )
-    return ChangeRequest(requires=others, index_url=environment.index_of_pins)
+    others = tuple(pin for pin in environment.guards if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
+    return ChangeRequest(requires=others, index_url=environment.index_of_guards)
 
 
 Way = Callable[[Site, Finding, Machine], ChangeRequest]
