@@ -10,6 +10,7 @@ from __future__ import annotations
 import configparser
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from assistant.host.pip_settings import with_coding_line
 from assistant.i18n import _
 
 CONSTRAINTS = "assistant-constraints.txt"
+HERE = f"sys_platform == '{sys.platform}'"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
 # The lines between which an addition to pip's configuration stands; the second says that it began with an end of line.
 _MARKS = ("# torch-setup-assistant", "# torch-setup-assistant, after a last line without an end")
@@ -27,9 +29,17 @@ _BESIDE = ("onnxruntime", "torch-directml", "triton")  # flavours of one package
 
 def constraints_file_text(packages: Mapping[str, str]) -> str:
     """Return a constraints file that pins those `packages` (versions by name) that `is_pinned_in_constraints`."""
-    pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if is_pinned_in_constraints(name))
+    # For this system alone: `uv add` takes them over into a project, whose lock is for others, too.
+    pins = (
+        f"{name}=={version} ; {HERE}" for name, version in sorted(packages.items()) if is_pinned_in_constraints(name)
+    )
     note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
     return with_coding_line("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
+
+
+def read_pins(text: str) -> dict[str, str]:
+    """Return the versions by name that a constraints file pins; lines of another form are left out."""
+    return dict(re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", text))
 
 
 def add_to_pip_configuration(configuration: bytes, file: Path) -> bytes:

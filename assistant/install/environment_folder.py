@@ -28,6 +28,7 @@ from assistant.install.conflicts import find_conflicts
 from assistant.install.constraints import (
     constraints_uri,
     guard_files,
+    read_pins,
     remove_guards,
     write_guards,
 )
@@ -178,14 +179,14 @@ class EnvironmentFolder(NamedTuple):
         return [cls(path, name_of_folder(path)) for path in paths if read_marker(path)]
 
     @classmethod
-    def find_all_replaced_builds(cls, host: Host) -> Iterator[Finding]:
-        """Yield an error for each environment, this Python's, ours or a kernel's, whose pinned packages changed.
+    def find_all_replaced_builds(cls, host: Host, *others: Path) -> Iterator[Finding]:
+        """Yield an error for each environment, this Python's, ours, kernels', `others`, whose pinned packages changed.
 
         The Pythons of those with constraints are run; one that does not answer is skipped.
         """
         own_prefix = Path(str(host.facts("platform").get("prefix", "")))
-        paths = [own_prefix, *(environment.path for environment in cls.list_made()), *kernel_names_by_environment()]
-        for environment in map(cls, dict.fromkeys(paths)):
+        made = (environment.path for environment in cls.list_made())
+        for environment in map(cls, dict.fromkeys([own_prefix, *made, *kernel_names_by_environment(), *others])):
             with suppress(BadInput):  # a Python that does not answer is another finding
                 if host.read(str(guard_files(environment.path)[0])):
                     yield from environment.find_replaced_builds(Site.ask(environment.path, host), host)
@@ -230,13 +231,6 @@ class EnvironmentFolder(NamedTuple):
                     status = (Path(root) / name).lstat()
                     sizes[status.st_ino] = status.st_size
         return sum(sizes.values())
-
-    @property
-    def constraints(self) -> tuple[str, ...]:
-        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; () without any."""
-        file = guard_files(self.path)[0]
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else ()
-        return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
 
     def is_unreadable(self, host: Host) -> bool:
         """Return whether one of its folders of packages exists and cannot be listed."""
@@ -300,22 +294,22 @@ class EnvironmentFolder(NamedTuple):
     def find_replaced_builds(self, site: Site, host: Host) -> Iterable[Finding]:
         """Return an error if packages that the assistant's constraints pin now have other versions; else ()."""
         pins = host.read(str(guard_files(self.path)[0]))
-        return replaced_builds_findings(self.path, pins.text, site) if pins else ()
-
-    @property
-    def index_of_pins(self) -> str | None:
-        """The index that the torch of its constraints comes from; None is the default one, and without such a pin."""
-        torch = next((pin.partition("==")[2] for pin in self.constraints if pin.startswith("torch==")), "")
-        return self.marker.plan.index_url if self.marker else index_of_build(torch)
+        return replaced_builds_findings(self.path, read_pins(pins.text), site) if pins else ()
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """The pins, such as torch==2.13.0+cpu, of its constraints file; () without one, or if it cannot be read."""
+        """The pins, such as "torch==2.13.0+cpu", of its constraints file; () without one, or if it cannot be read."""
         try:
-            lines = guard_files(self.path)[0].read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):
+            pins = read_pins(guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace"))
+        except OSError:
             return ()
-        return tuple(line for line in lines if not line.startswith("#"))
+        return tuple(f"{name}=={version}" for name, version in pins.items())
+
+    @property
+    def index_of_guards(self) -> str | None:
+        """The index that the torch of its constraints comes from; None is the default one, and without such a pin."""
+        torch = next((pin.partition("==")[2] for pin in self.guards if pin.startswith("torch==")), "")
+        return self.marker.plan.index_url if self.marker else index_of_build(torch)
 
     def guard(self, site: Site) -> tuple[Finding, ...]:
         """Make pip and uv keep torch and what goes with it at the versions that it holds (`site`).

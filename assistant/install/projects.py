@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from assistant.catalog.tables import rows
 from assistant.host.files import write_atomically
 from assistant.i18n import _
 from assistant.install.activation import MARK
-from assistant.install.constraints import guard_files, is_pinned_in_constraints
+from assistant.install.constraints import HERE, guard_files, is_pinned_in_constraints
 from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, name_of
@@ -114,13 +113,13 @@ def project_tables(project: Project, plan: Plan, packages: Mapping[str, str]) ->
         index = dict.fromkeys(from_index, f", index = {url}")
         lines = [f'{name} = {{ version = "=={version}"{index.get(name, "")} }}' for name, version in pins.items()]
         return {f"[{heading}]": lines}
-    here, uv = f"sys_platform == '{sys.platform}'", _read_tool_tables(Path(project.file)).get("uv", {})
-    needs = [f"    {json.dumps(f'{name}=={version} ; {here}')}," for name, version in pins.items()]
+    uv = _read_tool_tables(Path(project.file)).get("uv", {})
+    needs = [f"    {json.dumps(f'{name}=={version} ; {HERE}')}," for name, version in pins.items()]
     tables = {"[tool.uv]": ["constraint-dependencies = [", *needs, "]"]}
     if from_index:
         indexes = {row.get("url"): row.get("name") for row in uv.get("index", [])}
         name = indexes.get(plan.index_url) or "torch"
-        source = f'{{ index = "{name}", marker = "{here}" }}'
+        source = f'{{ index = "{name}", marker = "{HERE}" }}'
         tables["[tool.uv.sources]"] = [f"{one} = {source}" for one in from_index if one not in uv.get("sources", {})]
         if plan.index_url not in indexes:
             tables["[[tool.uv.index]]"] = [f'name = "{name}"', f"url = {url}", "explicit = true"]

@@ -33,16 +33,15 @@ class Installed(NamedTuple):
     requires: frozenset[str]
 
 
-def replaced_builds_findings(prefix: Path, pins: str, site: Site) -> tuple[Finding, ...]:
-    """Return an error on packages whose version in `site` is not that of the constraints `pins`; () if none.
+def replaced_builds_findings(prefix: Path, pins: Mapping[str, str], site: Site) -> tuple[Finding, ...]:
+    """Return an error on packages whose version in `site` is not the one in `pins` (by name); () if none.
 
     Its evidence are the names of the other packages that came with them and require them.
     """
     versions = site.versions
-    pinned = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     moves = tuple(
         Move(name=name, before=version, after=versions.get(name, ""))
-        for name, version in pinned.items()
+        for name, version in pins.items()
         if versions.get(name) != version
     )
     if not moves:
@@ -58,7 +57,7 @@ def replaced_builds_findings(prefix: Path, pins: str, site: Site) -> tuple[Findi
     batch = _batch(replaced, every) if replaced else {}
     causes = [one for one in batch.values() if replaced and _reaches(one, replaced.name, every)]
     told = _culprit(replaced, batch, causes) if replaced else ""
-    brought = tuple(one.name for one in causes if one.name not in pinned)
+    brought = tuple(one.name for one in causes if one.name not in pins)
     return (Finding("build-replaced", Severity.ERROR, sentences((text, told)), brought, (remedy,)),)
 
 

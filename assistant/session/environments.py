@@ -64,8 +64,10 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
     settings = {name: answer.text for name in load_rules().variables if (answer := host.variable(name))}
     found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
+    folders = [Path(site.prefix)] if site else []
     conflicts = EnvironmentFolder(Path(site.prefix)).conflicts(site) if site else ()
-    return (*machine_findings(found, live=True), *conflicts, *EnvironmentFolder.find_all_replaced_builds(host))
+    replaced = EnvironmentFolder.find_all_replaced_builds(host, *folders)
+    return (*machine_findings(found, live=True), *conflicts, *replaced)
 
 
 def package_findings(
@@ -555,10 +557,8 @@ def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeR
 def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Return the change back to the versions that the environment's constraints pin, from the index of that build."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
-    others = tuple(
-        pin for pin in environment.constraints if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
-    )
-    return ChangeRequest(requires=others, index_url=environment.index_of_pins)
+    others = tuple(pin for pin in environment.guards if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
+    return ChangeRequest(requires=others, index_url=environment.index_of_guards)
 
 
 Way = Callable[[Site, Finding, Machine], ChangeRequest]

@@ -445,6 +445,10 @@ def test_what_replaced_a_build_is_named_mended_and_undone(bench: Bench, tmp_path
         (found,) = EnvironmentFolder.at(str(prefix)).find_replaced_builds(replaced, LiveHost())
         assert f" → {replaced.versions['torch']}. uv did that on " in str(found.text)
         assert f", when it installed {culprit}" in str(found.text)
+        if culprit == "newer":
+            doctor = [sys.executable, "-m", "assistant", "doctor", prefix, "--json"]
+            seen = subprocess.run(doctor, env=told, capture_output=True, text=True, check=False).stdout
+            assert f'"{str(found.text).partition(". ")[2]}"' in seen
         assistant = (sys.executable, "-m", "assistant", "envs", "--yes")
         run(*assistant, "--mend", prefix)
         after = Site.ask(prefix, LiveHost()).versions
