@@ -220,13 +220,6 @@ class EnvironmentFolder(NamedTuple):
                     sizes[status.st_ino] = status.st_size
         return sum(sizes.values())
 
-    @property
-    def constraints(self) -> tuple[str, ...]:
-        """The pins, such as "torch==2.13.0", in the constraints that the assistant wrote into it; () without any."""
-        file = guard_files(self.path)[0]
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else ()
-        return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
-
     def is_unreadable(self, host: Host) -> bool:
         """Return whether one of its folders of packages exists and cannot be listed."""
         return has_unreadable_packages(self.path, host)
@@ -295,10 +288,10 @@ class EnvironmentFolder(NamedTuple):
     def guards(self) -> tuple[str, ...]:
         """The pins, such as torch==2.13.0+cpu, of its constraints file; () without one, or if it cannot be read."""
         try:
-            lines = guard_files(self.path)[0].read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):
+            lines = guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
             return ()
-        return tuple(line for line in lines if not line.startswith("#"))
+        return tuple(line.strip() for line in lines if "==" in line and not line.startswith("#"))  # it may be edited
 
     def guard(self, site: Site) -> tuple[Finding, ...]:
         """Make pip and uv keep torch and what goes with it at the versions that it holds (`site`).
