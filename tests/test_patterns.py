@@ -34,7 +34,7 @@ NAMED = (
     "catalog/identity.py",
     "detect/common.py",
     "install/uv.py",
-    "privacy.py",
+    "privacy/__init__.py",
     "prose.toml",
     "rules/mps.toml",
 )  # once grew faster
@@ -129,7 +129,7 @@ def of_rules() -> Iterator[Used]:
 
 def of_privacy() -> Iterator[Used]:
     """Give what is taken out of texts."""
-    return (Used("privacy.py", re.compile(rule.pattern), "sub") for rule in RULES)
+    return (Used("privacy/__init__.py", re.compile(rule.pattern), "sub") for rule in RULES)
 
 
 def of_recordings() -> Iterator[Used]:

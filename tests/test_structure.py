@@ -39,6 +39,7 @@ BUDGETS = {
     "assistant_addons/onnx": (4770, 2570),
     "assistant/parsers": (1615, 700),
     "assistant/plan": (2475, 1205),
+    "assistant/privacy": (560, 150),
     "assistant_addons/projects": (4300, 2150),
     "assistant/runtime": (675, 400),
     "assistant/session": (4535, 2170),
