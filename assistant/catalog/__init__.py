@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from assistant.catalog.identity import GpuIdentity, identify, identify_gpu, identify_name, vendor_of
+from assistant.catalog.identity import GpuIdentity, identify_gpu, vendor_of
 
 if TYPE_CHECKING:
     from assistant.catalog.catalog import (

@@ -265,10 +265,10 @@ class Group:
         else:
             self.end(child.returncode)
 
-    def read_line(self, text: str) -> bool:
+    def read_line(self, text: str) -> str:
         """Record one line of the output: facts, a start or a result; other lines are sent as log lines.
 
-        A start sends progress; returns whether it was one.
+        A start sends progress; returns the key of the check that starts, else "".
         """
         try:
             line = decoder(_Line).decode(text)
@@ -276,7 +276,7 @@ class Group:
             if text.strip():
                 self._stray.append(self._cleaned(text)[:LINE_LIMIT])
                 self._results.send(LogLine(step=Step.VERIFY, text=self._stray[-1]))
-            return False
+            return ""
         self._results.facts.update(line.facts)
         if line.start is not None:
             self._stray.clear()
@@ -285,7 +285,7 @@ class Group:
             self._timeouts = 0
             detail = lines((sentence(line.reason, line.values), line.check.detail))
             self._results.finish(replace(line.check, detail=detail))
-        return line.start is not None
+        return line.start or ""
 
     def end(self, code: int) -> None:
         """Record a process's exit status: the first check without a result has failed; later ones stay open.

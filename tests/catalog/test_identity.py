@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tables import each
 
-from assistant.catalog import identify, identify_gpu, identify_name, vendor_of
+from assistant.catalog.identity import identify, identify_gpu, identify_name, vendor_of
 from assistant.model.machine import Gpu, Vendor
 
 
