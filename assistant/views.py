@@ -95,7 +95,10 @@ def kernel_title(plan: Plan, card: str = "") -> str:
 def plan_summary(plan: Plan) -> Message:
     """Return a plan's title, with the sizes of its download and on disk, or that they are not known yet."""
     if plan.disk_gb is None:
-        return _("{plan}, of a size that is told once its packages are resolved", plan=plan_title(plan))
+        return _(
+            "{plan}, of a size that the tables do not know; it is told once its packages are resolved",
+            plan=plan_title(plan),
+        )
     return _(
         "{plan}, about {size} MB to download and {disk:.1f} GB of disk with the cache",
         plan=plan_title(plan),

@@ -74,7 +74,8 @@ def _check_names(config: Config) -> Iterator[_Checked]:
     """
     plan, environment, folder = config.plan, config.environment, config.environment.path
     forms: tuple[tuple[str, re.Pattern[str], Iterable[str]], ...] = (
-        ("plan.variant", _VARIANT, (plan.variant,)),
+        ("plan.variant", _VARIANT, (plan.variant,) if plan.torch else ()),
+        ("plan.name", _PACKAGE, filter(None, (plan.name,))),
         ("plan.python", _PYTHON, (plan.python,)),
         ("plan.recipe", _PACKAGE, filter(None, (plan.recipe,))),
         ("plan.asked", _PACKAGE, plan.asked),
@@ -101,7 +102,8 @@ def _check_packages(config: Config) -> Iterator[_Checked]:
     """
     packages, plan = config.environment.packages, config.plan
     versions = {f"environment.packages.{name}": version for name, version in packages.items()}
-    for place, text in {"plan.torch": plan.torch, **versions}.items():
+    torch = {"plan.torch": plan.torch} if plan.torch else {}
+    for place, text in {**torch, **versions}.items():
         yield place, text, bool(_VERSION.fullmatch(text)), _("it is not a version")
     for name in packages:
         fits = canonicalize_name(name) == name and _PACKAGE.fullmatch(name) is not None

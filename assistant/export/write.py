@@ -35,10 +35,7 @@ class Format(NamedTuple):
 
 
 def code_files(setup: Setup) -> dict[str, str]:
-    """Return the files for a user's own code, and `verify.py`, which computes on the device as a proof.
-
-    Raises `Unsuited` for a setup without torch, which all of them import.
-    """
+    """Return the files for code that uses torch, and `verify.py`, a proof; raise `Unsuited` for a plan without it."""
     if not setup.plan.torch:
         why = _("These files are for code that uses torch, and the plan has none.")
         raise Unsuited(why, hint=_("Choose another format, such as requirements.txt."))

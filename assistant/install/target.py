@@ -41,10 +41,7 @@ def resolve_target(text: str, host: Host) -> Path:
 
 
 def target_or_default(plan: Plan, text: str) -> str:
-    """Return a target unchanged; for "" and "new" a folder named by the plan, as envs/cuda-torch2.9.1-py3.12.
-
-    One for a project or a recipe begins with its name, so that no two of them share an environment.
-    """
+    """Return a target unchanged; for "" and "new" a folder named by project or recipe and plan, which none shares."""
     build = f"{plan.backend.value}-torch{plan.torch}" if plan.torch else ""
     name = "-".join(filter(None, (plan.name or plan.recipe, build, f"py{plan.python}"))).replace("/", "-")
     return str(shared_environments_folder() / name) if text in {"", "new"} else text

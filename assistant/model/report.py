@@ -291,9 +291,14 @@ class Report(Record, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Whether results were compared, nothing was wrong, failed or hung, and nothing essential is unsupported."""
+        """Whether results were compared, nothing was wrong, failed or hung, and nothing essential is unsupported.
+
+        Nothing is to be compared where packages alone were checked, as a project without torch has them.
+        """
         outcomes = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
+        packages = [check for check in self.checks if checked_package(check.key)]
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
+        compared = compared or 0 < len(packages) == len(self.checks)
         return compared and outcomes <= RIGHT and not ESSENTIAL.intersection(self.lacking)
 
     @property

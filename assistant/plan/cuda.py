@@ -314,7 +314,12 @@ def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
         found.append(reject_system(Backend.CUDA, context, help_, wheel.variant))
     if found:
         return found
-    last = best(context.with_any_driver()._replace(pins=context.pins.unpinned(), target=context.target.anywhere()))
+    free = context.with_any_driver()._replace(pins=context.pins.unpinned(), target=context.target.anywhere())
+    if not free.wheels("cu"):
+        why = _("PyTorch publishes no CUDA build for this system and processor.")
+        linux = _("Linux in WSL 2 has CUDA builds.") if context.target.os == "windows" else ""
+        return [reject(Backend.CUDA, "no-wheel-for-system", why, linux)]
+    last = best(free)
     return [_reject_code(context, deciding) if last is None else _reject_driver(last, context)]
 
 

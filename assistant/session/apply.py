@@ -42,14 +42,18 @@ def choose_approach(config: Config, here: Machine, catalog: Catalog, *, anew: bo
     deliberate choice: its backend is requested if this machine has it.
     """
     plan, differs = config.plan, machine_drift(config.machine, here)
-    pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",) if plan.torch else ())
+    pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
+    if not plan.torch:  # a project's own packages alone
+        pinned = Request(python=plan.python, pins=plan.requirements, overrides=plan.overrides, name=plan.name)
     offered = _plans(here, catalog, pinned)
-    fits = plan.variant.startswith(NIGHTLY) or any(_is_alike(plan, other) for other in offered)
+    fits = plan.variant.startswith(NIGHTLY) or not plan.torch or any(_is_alike(plan, other) for other in offered)
     if fits and not anew and config.same_hardware(here):
         locked, there = {*(config.hashes or config.environment.packages), "pip"}, config.environment.packages
         beside = [f"{name}=={version}" for name, version in there.items() if name not in locked]  # later, or by hand
         exact = replace(plan, requirements=(*plan.requirements, *beside))
         return Approach(request=pinned, plan=exact, differs=differs)
+    if not plan.torch:
+        return Approach(request=pinned, differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _is_alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
     asked = {name_of(line) for line in plan.requirements}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
-from packaging.requirements import Requirement
 
-from assistant.api import Message, Text, _, render, say
+from assistant.api import Text, _, render, say
 from assistant.api.journey import check_each
 from assistant.api.journey import plan as plan_command
-from assistant.api.planning import describe_needs, launchers, system_needs
 from assistant.api.records import Backend
 from assistant.api.steps import system_name
 from assistant.api.terminal import echo, echo_json, json_option
@@ -50,7 +47,7 @@ def _short(recipe: Recipe) -> tuple[str, str, str]:
 @recipe_argument
 @json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Print everything that is known about a recipe, with the sources."""
+    """Print what a recipe is, runs on and needs, with the sources; with --json everything that is known."""
     recipe = recipe_of(name)
     if as_json:
         echo_json(recipe)
@@ -75,53 +72,23 @@ plan.params += [option for option in plan_command.params if option.name not in {
 
 
 def recipe_rows(recipe: Recipe) -> list[tuple[Text, Text]]:
-    """Return all that a recipe knows, its sources with their dates at the end."""
-    app, systems = recipe.application, ", ".join(map(system_name, recipe.systems))
+    """Return what a person asks of a recipe before it is planned; `--json` has all that is known."""
+    app = recipe.application
     rows: list[tuple[Text, Text | None]] = [
         (_("What for"), _(recipe.lead)),
-        (_("System"), f"{systems} ({', '.join(recipe.archs)})" if recipe.archs else systems),
         (_("Works with"), ", ".join(_backend_on(*entry) for entry in recipe.backends.items())),
-        (_("Support unknown"), ", ".join(backend.title for backend in recipe.untested)),
-        *((_("On {backend}", backend=one.title), _(why)) for one, why in recipe.against.items()),
-        (_("Compute capability"), recipe.capability and f">={recipe.capability}"),
-        (_("Python"), recipe.pythons),
-        (_("torch"), ", ".join(_keyed(bound, key) for key, bound in recipe.torch.items())),
         (_("Packages"), ", ".join(recipe.requirements)),
-        *((_("For {backend}", backend=one.title), ", ".join(also)) for one, also in recipe.also.items()),
-        *((_("Wheels for {build}", build=build), page) for build, page in recipe.links.items()),
-        *(
-            (_("Variable"), _keyed(f"{name}={value}", one.value))
-            for one, variables in recipe.env.items()
-            for name, value in variables.items()
-        ),
-        (_("Version limits"), ", ".join((*recipe.constraints, *recipe.overrides))),
         (_("Taken from"), f"{app.repository}/blob/{app.commit}/{app.file} ({app.date})" if app else ""),
-        *((_("Also needs"), text) for text in _needs(recipe)),
         *((_("Card memory"), _("{gigabytes:g} GB: {use}", gigabytes=row.gb, use=_(row.use))) for row in recipe.memory),
         *((_("Start"), _keyed(line, key)) for key, line in recipe.start.items()),
-        *((_("Arguments"), _keyed(" ".join(words), one.value)) for one, words in _arguments(recipe)),
         *((_("Note"), _(note)) for note in recipe.notes),
-        (_("Check"), recipe.trial.call),
         *((_("Source"), f"{row.of}: {row.url} ({row.date})") for row in recipe.sources),
     ]
     return [(label, value) for label, value in rows if value]
 
 
-def _needs(recipe: Recipe) -> Iterable[Message]:
-    """Say what a recipe and its packages need on the system."""
-    packages = (need for line in recipe.requirements for need in system_needs(Requirement(line).name))
-    return dict.fromkeys(need.text for need in (*describe_needs(recipe.name, recipe.needs), *packages))
-
-
 def _backend_on(backend: Backend, systems: tuple[str, ...]) -> str:
     return f"{backend.title} ({', '.join(map(system_name, systems))})" if systems else backend.title
-
-
-def _arguments(recipe: Recipe) -> Iterator[tuple[Backend, tuple[str, ...]]]:
-    """Yield what the application's launcher is told on each backend that the recipe works with."""
-    for launcher in launchers():
-        if launcher.key == recipe.launcher:
-            yield from ((one, words) for one, words in launcher.backends.items() if words and one in recipe.backends)
 
 
 def _keyed(text: str, key: str) -> str:

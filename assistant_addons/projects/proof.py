@@ -353,7 +353,7 @@ def _why_not(rest: Rest, *, other_python: bool) -> Planning:
         )
         command = command_line(["pip", "install", *rest.lines.values()])
         help_.append(fits.format(torch=outcome.torch, variant=outcome.plan.variant, names=names, command=command))
-    return _planning(search, "needs-build", sentences(why), sentences((Unsolved.ONLY_SOURCE_HINT, *help_)))
+    return _planning(search, "needs-build", sentences(why), sentences((*help_, Unsolved.ONLY_SOURCE_HINT)))
 
 
 def _compiler(name: str, backend: Backend) -> Message | None:

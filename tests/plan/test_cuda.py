@@ -144,3 +144,15 @@ def test_a_container_without_its_gpu_is_told():
     """A driver without any card, in a container, is a forgotten option of the container."""
     plan = choice(container="docker")
     assert any("--gpus all" in str(warning) for warning in plan.warnings)
+
+
+def test_a_platform_without_cuda_builds_is_no_fault_of_the_card():
+    """PyTorch's Windows builds for Arm are for the CPU alone, whatever the card."""
+    refused = make_plans(machine("12.1", os="windows", arch="arm64"), CATALOG).rejected[0]
+    assert (refused.key, "WSL 2" in str(refused.would_help)) == ("no-wheel-for-system", True)
+
+
+def test_the_release_nearest_to_the_pin_is_advised():
+    """What was made for torch 2.6 runs with 2.7 more likely than with the newest."""
+    planning = make_plans(machine("12.0"), CATALOG, Request(pins=("torch==2.6.0",)))
+    assert "torch 2.7.1 with cu128 runs here" in str(planning.rejected[0].would_help)

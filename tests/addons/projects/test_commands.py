@@ -45,19 +45,10 @@ def test_all_recipes_are_listed(run: Run) -> None:
 
 
 def test_a_recipe_is_shown_with_its_sources(run: Run) -> None:
-    """Requirements, memory by use, arguments of the launcher, notes, addresses and dates."""
+    """Requirements, memory by use, notes, addresses and dates."""
     shown = run("recipes", "show", "a1111").stdout
-    for word in (
-        "gradio==3.41.2",
-        "4 GB: pictures with",
-        "--skip-torch-cuda-test",
-        "STABLE_DIFFUSION_REPO",
-        "2024-07-27",
-    ):
+    for word in ("gradio==3.41.2", "4 GB: pictures with", "STABLE_DIFFUSION_REPO", "2024-07-27"):
         assert word in shown
-    openmmlab, tts = run("recipes", "show", "openmmlab").stdout, run("recipes", "show", "tts").stdout
-    assert "mmcv/dist/cpu/torch2.1" in openmmlab
-    assert "PYTORCH_ENABLE_MPS_FALLBACK=1 (MPS)" in tts
     assert json.loads(run("recipes", "show", "a1111", "--json").stdout)["application"]["commit"].startswith("82a973c")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 from addons.projects.project_files import told
 
+from assistant.install.target import target_or_default
 from assistant.model.errors import BadInput
+from assistant.model.plan import Backend, Plan
 from assistant_addons.projects.project import Project
 from assistant_addons.projects.read import read_project
 
@@ -340,3 +343,18 @@ def test_pip_reads_the_same(read: Read, tmp_path: Path) -> None:
         [sys.executable, "-c", program, tmp_path / "requirements.txt"], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == list(found.requires)
+
+
+def test_two_projects_never_share_an_environment(tmp_path: Path) -> None:
+    """Two folders may have one name and one plan; the same project keeps its place."""
+    names = []
+    for owner in ("ann", "bob"):
+        folder = tmp_path / owner / "My App"
+        folder.mkdir(parents=True)
+        (folder / "requirements.txt").write_text("numpy", encoding="utf-8")
+        found = read_project(str(folder))
+        assert read_project(str(folder / "requirements.txt")).name == found.name
+        plan = Plan(backend=Backend.CUDA, variant="cu130", torch="2.15.0", python="3.12", name=found.name)
+        names.append(Path(target_or_default(plan, "")).name)
+    assert names[0] != names[1]
+    assert all(re.fullmatch(r"my-app-[0-9a-f]{4}-cuda-torch2\.15\.0-py3\.12", name) for name in names)
