@@ -36,7 +36,7 @@ BUDGETS = {
     "assistant_addons/labs": (2550, 1300),
     "assistant/machines": (50, 50),
     "assistant/model": (1200, 550),
-    "assistant_addons/onnx": (4700, 2520),
+    "assistant_addons/onnx": (4680, 2510),
     "assistant/parsers": (1615, 700),
     "assistant/plan": (2500, 1210),
     "assistant/privacy": (560, 150),
