@@ -60,7 +60,7 @@ MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model gro
 SEARCH_SECONDS = 3.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 STEPS = 32  # parts of a model in which it is searched: a trial takes as long as a run, and finer ones win little
 LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
-SHARES = 8  # of what stays FP32, each of which is tried by itself
+SHARES = 16  # of what stays FP32, each of which is tried by itself
 
 # Why no run tells: no ONNX Runtime, a model that is too large or that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "size", "run", "random"]
