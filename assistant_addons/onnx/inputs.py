@@ -81,7 +81,7 @@ class Inputs:
     def draws(self) -> tuple[Draw, ...]:
         """The draws that tell apart what a model does: with a long one where an integer counts something."""
         counts = any(use.kind == "count" for use in self._uses.values())
-        return ("long", "tones", "wide", "normal") if counts else ("tones", "wide", "normal")
+        return ("long", "tones", "normal", "wide") if counts else ("tones", "normal", "wide")
 
     def sizes(self) -> Iterator[Size]:
         """Yield sizes to try in turn for what is left open, each with several examples first where they are small."""

@@ -149,8 +149,14 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
             made.weights[tensor.name] = TensorProto.FromString(tensor.SerializeToString())
             tensor.ClearField("raw_data")
             tensor.ClearField("float_data")
+    for info in made.model.graph.output:
+        if info.type.HasField("tensor_type") and not info.type.tensor_type.shape.dim:
+            info.type.tensor_type.ClearField("shape")  # Paddle writes a scalar where it does not know the shape
     with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
         made.model = onnx.shape_inference.infer_shapes(made.model)
+    for info in made.model.graph.output:
+        if info.type.HasField("tensor_type"):
+            info.type.tensor_type.shape.SetInParent()  # which onnx's checker asks for
     made.scopes = scopes(made.model)
     return made
 

@@ -43,7 +43,7 @@ MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
 # How often these are drawn at most, and how long runs of the original may take before there is no other draw (chosen):
 # rounding shows in some results and not in others, but a run that takes so long has many numbers, and as many chances.
-REPEATS, RUN_SECONDS = 3, 0.2
+REPEATS, RUN_SECONDS = 3, 0.5
 # Once is enough where the results differ by no more than a share of what they may; where something has to stay FP32,
 # another share is to be reached.
 SURE, SEARCHED = 0.5, 0.75
@@ -60,7 +60,7 @@ MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model gro
 SEARCH_SECONDS = 3.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 STEPS = 32  # parts of a model in which it is searched: a trial takes as long as a run, and finer ones win little
 LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
-SHARES = 8  # of what stays FP32, each of which is tried by itself
+SHARES = 16  # of what stays FP32, each of which is tried by itself
 
 # Why no run tells: no ONNX Runtime, a model that is too large or that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "size", "run", "random"]
@@ -300,9 +300,9 @@ class Original:
                 self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
 
     def _run(self, given: Feeds, margin: float, limit: float) -> None:
-        started = time.monotonic()
+        started = time.thread_time()  # not how busy the machine is otherwise
         found = run(self._session, given, [info.name for info in self._session.get_outputs()])
-        self._seconds += time.monotonic() - started
+        self._seconds += time.thread_time() - started
         for what, peak in zip(self._gauged, found[len(self.names) :], strict=True):
             if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
                 self.outside.add(what)

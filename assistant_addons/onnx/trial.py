@@ -13,16 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto
 
-from assistant.api import Message, _, render, sentences
+from assistant.api import Message, _, render
 from assistant.api.system import read_regular
 from assistant_addons.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant_addons.onnx.child import Ended, call, limits
 from assistant_addons.onnx.conversion import read_samples
-from assistant_addons.onnx.graph import bodies
 from assistant_addons.onnx.load import load_model
-from assistant_addons.onnx.operators import is_foreign, unknown_domain
 from assistant_addons.onnx.proof import distance
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
@@ -46,7 +43,8 @@ def try_model(
     """
     model = Path(model)
     reference = Path(reference) if reference else source_of(model) or model
-    models = [load_model(file, weights=False) for file in (reference, model)]
+    for file in (reference, model):
+        load_model(file, weights=False)  # which refuses what nothing could load
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as name:
         folder = Path(name)
         if inputs:
@@ -56,7 +54,6 @@ def try_model(
         after = Run(error=before.error) if before.error else run("model", model, provider)
         rounded = Run() if before.error else run("rounded", model, "rounded")
         agreement, strict = (_compare(folder, name) for name in ("model", "rounded"))
-    foreign = _foreign(models) if before.error or after.error else None
     return Attempt(
         model=str(model),
         reference=str(reference),
@@ -66,7 +63,7 @@ def try_model(
         agreement=agreement,
         strict=strict,
         notes=tuple(_notes(provider, after, rounded)),
-        verdict=foreign or _verdict(before, after, agreement, strict),
+        verdict=_verdict(before, after, agreement, strict),
         passed=not after.error and all(one.agrees for one in (*agreement, *strict)) and bool(agreement),
     )
 
@@ -126,17 +123,6 @@ def _notes(wanted: Provider, run: Run, rounded: Run) -> Iterator[Message]:
     if rounded.error:
         text = _("The model could not be evaluated with every node rounded: {reason}.")
         yield text.format(reason=_first_line(rounded))
-
-
-def _foreign(models: Sequence[ModelProto]) -> Message | None:
-    """Return which library a model lacks; None where ONNX Runtime knows the domains of all nodes."""
-    for model in models:
-        local = {(function.domain, function.name) for function in model.functions}
-        for node in (node for body in bodies(model) for node in body.node):
-            if is_foreign(node.domain) and (node.domain, node.op_type) not in local:
-                why, advice, _commands = unknown_domain(node.domain)
-                return sentences((_("The model does not load as it is."), why, advice))
-    return None
 
 
 def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Sequence[Agreement]) -> Message:

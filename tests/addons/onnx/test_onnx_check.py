@@ -14,7 +14,7 @@ import forked
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, defs, numpy_helper
+from onnx import ModelProto, numpy_helper
 from refused import refused
 from tables import each
 from terminals import at_a_terminal
@@ -24,8 +24,7 @@ from assistant_addons.onnx import check_model, operators
 from assistant_addons.onnx.answers import Checked, Provider
 from assistant_addons.onnx.check import examine
 from assistant_addons.onnx.drawing import share_bar
-from assistant_addons.onnx.operators import match, since, table
-from assistant_addons.onnx.placement import CONDITIONS
+from assistant_addons.onnx.operators import match, since
 
 pytestmark = pytest.mark.process
 
@@ -59,23 +58,6 @@ def test_no_name_steers_the_terminal(written: Written, tmp_path: Path):
         assert "\ufffd" in said
         assert not {"\x07", "\u202e"} & {*said}
         assert "\x1b]" not in said
-
-
-@each("provider", ["dml", "cpu"])
-def test_the_tables_are_whole(provider: str):
-    """A table names source and date; its rows name type sets, conditions and versions that exist."""
-    known = table(provider)
-    assert known["source"].startswith("https://")
-    assert known["as_of"].startswith("20")
-    rows = [row for ops in known["operators"].values() for kernels in ops.values() for row in kernels]
-    assert len(rows) > 400
-    assert {key for row in rows for key in row} <= {
-        "since", "until", "types", "came", "gone", "query", "cpu_inputs", "host",
-    }  # fmt: skip
-    assert all(0 <= number < len(known["type_sets"]) for row in rows for number in row["types"].values())
-    assert {row["query"] for row in rows if "query" in row} <= {query for query, _refuses, _why in CONDITIONS}
-    assert all(row.get("until", row["since"]) >= row["since"] for row in rows)
-    assert set(known["operators"][""]) & {schema.name for schema in defs.get_all_schemas()}
 
 
 @each(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from assistant_addons.onnx import to_fp16
-from assistant_addons.onnx.conversion import convert
-from assistant_addons.onnx.graph import MOST_DEFAULTS, defaults
 
 pytestmark = pytest.mark.process  # the result of each conversion is loaded in one
 
@@ -49,21 +46,3 @@ def test_a_caller_may_go_on_giving_it(written: Written) -> None:
     assert np.allclose(outputs(half, x=X, scale=scale), outputs(model, x=X, scale=scale), atol=1e-2)
     assert {tensor.name: tensor.data_type for tensor in half.graph.initializer}["scale"] == TensorProto.FLOAT
     assert any(tensor.data_type == TensorProto.FLOAT16 for tensor in half.graph.initializer)
-
-
-def test_weights_of_old_models_are_none(written: Written, tmp_path: Path) -> None:
-    """Before IR version 4 every weight had to be listed, and so did some exporters with all of them later."""
-    old = with_default(written, ir=3)
-    old.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4, 3]))
-    assert defaults(old) == frozenset()
-    assert [info.name for info in to_fp16(old).graph.input] == ["x"]
-    habit = with_default(written)
-    habit.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4, 3]))
-    assert defaults(habit) == {"scale", "w"}
-    for number in range(MOST_DEFAULTS):
-        habit.graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), f"w{number}"))
-        habit.graph.input.append(helper.make_tensor_value_info(f"w{number}", TensorProto.FLOAT, [1]))
-    assert defaults(habit) == frozenset()
-    onnx.save(habit, tmp_path / "model.onnx")
-    changes = convert(tmp_path / "model.onnx").changes
-    assert any("inputs no more: 10" in str(change.what) for change in changes)

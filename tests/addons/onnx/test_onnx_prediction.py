@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 from addons.onnx.prediction import disagreements, node_tests
-from onnx import ModelProto, TensorProto, defs, helper
-from packaging.version import Version
 
 from assistant_addons.onnx import operators
-from assistant_addons.onnx.prepare import definition
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 
@@ -31,29 +28,6 @@ def test_node_tests_are_placed_as_predicted(step: int, tmp_path: Path):
     sample = {name: models[name] for name in sorted(models)[::step]}
     wrong = disagreements(sample, tmp_path)
     assert len(wrong) <= len(sample) * (1 - AGREED), wrong
-
-
-def of_one_node(op: str, opset: int, kind: int) -> ModelProto:
-    """Make a model of one node that leaves all attributes to their defaults."""
-    given, made = (helper.make_tensor_value_info(name, kind, [2, 4]) for name in ("x", "y"))
-    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "one", [given], [made])
-    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("op", ["Elu", "HardSigmoid", "LeakyRelu", "Relu", "Selu", "Softplus", "Swish"])
-def test_definitions_are_used_where_onnx_runtime_uses_them(op: str, tmp_path: Path):
-    """A definition that was written for older operators is not used, and defaults of attributes hold in it."""
-    if Version(operators.runtime("cpu").version) < Version("1.27"):
-        pytest.skip("up to 1.26, ONNX Runtime does not record the nodes that it runs in FP32 between casts")
-    models = {
-        f"{kind}_{opset}": of_one_node(op, opset, kind)
-        for kind in (TensorProto.FLOAT, TensorProto.FLOAT16)
-        for opset in range(16, defs.onnx_opset_version() + 1)
-        if definition("", op, opset) is not None
-    }
-    assert models
-    assert not disagreements(models, tmp_path)
 
 
 def test_the_table_has_the_kernels_that_the_installed_release_registers():

@@ -9,7 +9,7 @@ from addons.onnx.traps import run
 from onnx import ModelProto, TensorProto, numpy_helper, parser
 from tables import each
 
-from assistant_addons.onnx.prepare import at_opset, numbers
+from assistant_addons.onnx.prepare import at_opset, numbers, prepare
 
 
 def same(one: ModelProto, other: ModelProto) -> None:
@@ -110,3 +110,12 @@ def test_numbers_that_were_not_read_are_not_known():
     left = TensorProto(dims=[2**20], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
     assert numbers(left) is None
     assert numbers(TensorProto(dims=[2**20], data_type=TensorProto.FLOAT)) is None
+
+
+def test_an_output_that_is_declared_a_scalar_gets_its_shape() -> None:
+    """Paddle's exporter writes so, and onnx's checker would refuse the result."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] x) => (float y, float z) {
+      y = Relu(x) z = ReduceMax<keepdims = 0>(x) }"""
+    made = prepare(parser.parse_model(text)).model
+    onnx.checker.check_model(made, full_check=True)
+    assert [len(info.type.tensor_type.shape.dim) for info in made.graph.output] == [2, 0]
