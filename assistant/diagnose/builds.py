@@ -23,7 +23,7 @@ from assistant.diagnose.index import platforms_of, tag_of, torch_install
 from assistant.diagnose.rules import compiled, is_within, literals, plain_table
 from assistant.model.machine import Machine, Vendor
 
-Kind = Literal["file", "dependency", "module", "name", "argument", "symbol", "program"]
+Kind = Literal["file", "dependency", "module", "name", "symbol", "program"]
 FAR = 400  # characters of a line before and after a name that are looked at
 _LINE = re.compile(r"[^\n]+")
 
@@ -32,9 +32,8 @@ class Missing(NamedTuple):
     """A thing that somebody wants and does not get.
 
     `thing` is a file, a module, an undefined symbol or a program in lower case; for a "dependency" it is the file whose
-    own dependency is missing, for a "name" the module and the name in it, joined by a colon, for an "argument" the
-    module whose function does not take it, "" if that is not told. `requester` is the file that asks, "" if none is
-    named. `at` is where it stands in the text.
+    own dependency is missing, for a "name" the module and the name in it, joined by a colon. `requester` is the file
+    that asks, "" if none is named. `at` is where it stands in the text.
     """
 
     kind: Kind
@@ -160,24 +159,16 @@ _NAME = re.compile(
     r"cannot import name ['\"]?(\w{1,80})['\"]? from (?:partially initialized module )?['\"]?([\w.]{1,80}\w)"
     r"|module ['\"]?([a-z_][\w.]{1,80})['\"]? has no attribute ['\"]?(\w{1,80})"
 )
-#   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
-# TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
-_ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
-# and the call in the line before the message: optimizer = bnb.optim.AdamW8bit(
-_CALLED = re.compile(r"\b([a-z_]\w{1,40})\.[\w.]{1,80}\([^\n]{0,200}\n\Z")
 
 
 def missing_modules(text: str) -> Iterator[Missing]:
-    """Yield what modules lack: modules that cannot be imported, those without their libraries, names, and arguments."""
+    """Yield what modules lack: modules that cannot be imported, those without their libraries, and names."""
     for match in _MODULE.finditer(text):
         yield Missing("module", match[1] or match[2], "", match.start())
     for match in _NAME.finditer(text):
         yield Missing("name", f"{match[2] or match[3]}:{match[1] or match[4]}", "", match.start())
     for match in _IMPORTING.finditer(text):
         yield Missing("dependency", match[1], "", match.start())
-    for match in _ARGUMENT.finditer(text):
-        called = _CALLED.search(text, 0, match.start())
-        yield Missing("argument", called[1] if called else "", "", match.start())
 
 
 # RuntimeError: flash_attn was requested, but nvcc was not found.

@@ -244,9 +244,6 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
         elif "torchcodec" in {by, package}:
             names = {"library": symbol.thing, "install": torchcodec_install(context)}
             yield context.cause("torchcodec-torch-mismatch", symbol.at, names)
-        elif by == "bitsandbytes":
-            if not context.went_on(symbol.at):
-                yield context.cause("bitsandbytes-no-binary", symbol.at)
         elif extension or by == "extension" or (symbol.thing != "procedure" and "torch" in {kind, by}):
             yield _abi_cause(
                 context, symbol.at, extension or (requester.package if requester and by == "extension" else "")
@@ -293,7 +290,7 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
             names = {"package": package, "library": module, "rebuilt": rebuilt}
             if package != "onnxruntime":
                 yield context.cause("ext-not-built", missing.at, names)
-        elif name or "." in module or missing.kind == "argument":
+        elif name or "." in module:
             yield from _missing_name_causes(context, missing.at, package, name)
 
 
@@ -391,7 +388,10 @@ _LAUNCHER = re.compile(r"cuda_utils|failed to find c compiler|python\.h|-l(?:cud
 
 
 def _build_causes(context: LogContext) -> Iterator[Cause]:
-    """Yield the causes of what a build, or a compiler called by a running program, says it lacks."""
+    """Yield why something could not be compiled: by a build of a package, or by Triton in a running program.
+
+    PyTorch, a compiler, nvcc or a header is not there, or is of another version than PyTorch's CUDA.
+    """
     is_build = bool(_BUILDS.search(context.text))
     names = {"torch": context.torch, "cuda": context.torch_cuda, **package_built(context)}
     for missing in missing_modules(context.text) if is_build else ():

@@ -16,7 +16,6 @@ from assistant.diagnose.remedies import (
     family_shown,
     remedies_for,
     runs_on,
-    state_names,
     typed_names,
     with_remedy_names,
 )
@@ -209,7 +208,7 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
-    pairs = _for_program([*questions, *answers], rule, cause, log)
+    pairs = _for_program([*questions, *answers], rule, log)
     if not pairs:
         return None
     remedies, origins = zip(*pairs, strict=True)
@@ -227,12 +226,11 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     return Match(diagnosis, cause.lines[0] if cause.lines else None, origins)
 
 
-def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list[_Pair]:
+def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     """Return the remedies of a cause that help with the program of a log; [] if the cause says nothing of it.
 
     For a program that brings its own runtime, such as Ollama, or is no Python, those that install Python packages are
-    left out. If none is left, the first is told without its commands; with an own runtime, a cause that the program
-    itself printed with what to look at in that program.
+    left out. If none is left, the first is told without its commands.
     """
     programs = plain_table("programs.toml")
     has_own_runtime = _is_said(programs["own_runtime"], log)
@@ -244,8 +242,7 @@ def _for_program(pairs: list[_Pair], rule: Rule, cause: Cause, log: Log) -> list
         if not (origin and (origin.plan or origin.launch)) and not any(map(_INSTALLS_PACKAGES.search, remedy.commands))
     ]
     if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in fitting):
-        hint = _hint_for(log, Machine())
-        return [(hint, None)] if hint and round(cause.confidence, 2) >= PRINTED else []
+        return []
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
 
 
@@ -324,7 +321,7 @@ def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: 
         if value
     }
     if not needed <= {*names}:
-        finders = (typed_names, project_names, lacking_names, state_names)
+        finders = (typed_names, project_names, lacking_names)
         names = {name: value for find in finders for name, value in find(context).items()} | names
     if not needed <= {*names}:
         return None

@@ -371,7 +371,10 @@ def listed_distributions() -> frozenset[str]:
 
 
 def is_printed(name: str, context: LogContext) -> bool:
-    """Return whether a tool's message in a log names a distribution, at a place that no cut line runs through."""
+    """Return whether a distribution is sure to be called so, since a tool printed its name: "Collecting NAME".
+
+    A name that a broken line may have cut in two, or joined from two words, is not sure.
+    """
     lines = context.text.split("\n")[: len(context.log.lines)]
     text = "\n".join(lines)
     spelt = "[-_.]".join(map(re.escape, name.split("-")))
@@ -482,7 +485,7 @@ def quoted_words(words: list[str]) -> str:
 
 
 def _manifest_names(context: LogContext, project: Mapping[str, Any]) -> dict[str, str]:
-    """Return the placeholders of lines in the manifest of a project of uv, Poetry or pixi, as far as they are known.
+    """Return placeholders for what a user writes into pyproject.toml or pixi.toml, as far as a log tells it.
 
     For uv, `redo_extra` syncs the extra of a GPU build, `uv_source` widens a marker to this system, `uv_index` and
     `uv_torch` give torch's index to torch alone, `uv_here` admits this system. `mac_source` takes PyPI's torch on a

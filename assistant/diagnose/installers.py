@@ -448,11 +448,6 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
                 "release-not-on-index", channel="conda-forge", release="", requirement="", conda_gpu=gpu
             )
         return
-    if attempt.variant.startswith("nightly/") and package in CORE and attempt.may_offer_nothing and attempt.is_served:
-        # The indexes of nightly builds come and go with CUDA's releases.
-        right = right_index(attempt, attempt.variant.removeprefix("nightly/"))
-        yield attempt.cause("release-not-on-index", release=package, right=right)
-        return
     offered, wanted = failure.offered or (), number(failure.wanted)
     is_listed = (failure.lacks == "version" or offered) and failure.wanted and (attempt.rows or offered)
     if is_listed and not pattern_of("network").search(attempt.text):  # a page that did not come may list the release

@@ -213,7 +213,10 @@ def may_be_cut(line: str, following: str, length: int) -> bool:
 
 
 def _continues(lines: list[str], index: int) -> bool:
-    """Return whether the next line may continue this one: its first word had no room here."""
+    """Return whether a terminal or an editor may have broken one line in two, at an index and the one after it.
+
+    It may have if the first word of the second had no room at the end of the first, by the widest line nearby.
+    """
     line, following = lines[index], lines[index + 1].strip()
     if not NARROWEST <= len(line) <= WIDEST or not following or _BEGINS.match(following):
         return False
@@ -353,9 +356,10 @@ def died_at(text: str) -> int:
 
 
 def ended_well(log: Log) -> bool:
-    """Return whether one of a log's last lines tells success, and no line after it tells a failure.
+    """Return whether a log is that of a run that ended well, so that no cause is to be looked for in it.
 
-    An installation that ended well is no such run: what it put in place may be the trouble.
+    One of its last lines tells success, such as "Epoch 3/3" or "saved to out.png", and none after it a failure.
+    That an installation succeeded does not count: what it put in place may be the trouble.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
     # "Prompt executed" says ComfyUI after a failure, too.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import AMD_INDEX, load_catalog, number
+from assistant.catalog import load_catalog, number
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.tables import CORE
@@ -37,7 +37,7 @@ from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
 from assistant.diagnose.index import classify_address
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
-from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, compiled, evaluate, holds, plain_table
+from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
 from assistant.model.finding import Launch
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -140,7 +140,10 @@ _TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
 def _container_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `image`, that docker or podman was told to run, and `sif`, a file; else a word."""
+    """Return the placeholders `image`, what docker or podman was told to run, and `sif`, the file of Apptainer.
+
+    For one that a log does not name, users read a word in capitals in its place.
+    """
     command, file = _STARTED.search(context.text), _SIF.search(context.text)
     sif = file[1] if file else "IMAGE.sif"
     for previous, word in pairwise(("--rm", *(command[1].split() if command else ()))):
@@ -173,20 +176,6 @@ def _uv_names(context: LogContext) -> dict[str, str]:
     return {"uv": "python -m uv", "get_uv": "python -m pip install uv", "venv": "python -m uv venv"}
 
 
-def state_names(context: LogContext) -> dict[str, str]:
-    """Return the versions `good` and `bad` that a text tells, and the command `back` to a good PyTorch; {} if none."""
-    patterns = plain_table("hints.toml")["good_and_bad"]
-    pair = next(filter(None, (compiled(pattern).search(context.text) for pattern in patterns)), None)
-    if pair is None:
-        return {}
-    form = rf"torch(?: version)?[ :=]{{1,3}}({re.escape(pair['good'])}[\w.]*(?:\+[\w.]{{2,30}})?)"
-    torch = max(re.findall(form, context.text), key=len, default="")
-    build = torch.partition("+")[2]
-    index = load_catalog().index_url(AMD_INDEX if build.count(".") > 1 else build, torch) if build else None
-    back = f'python -m pip install "torch=={torch}"' + (f" --index-url {index}" if index else "") if torch else ""
-    return {"good": pair["good"], "bad": pair["bad"], **({"back": back} if back else {})}
-
-
 # Each gives values for some placeholders; those of the rule's cause go before them.
 _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     typed_names,
@@ -200,7 +189,6 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _amd_names,
     _ffmpeg_names,
     _server_names,
-    state_names,
 )
 
 
@@ -309,7 +297,10 @@ def remedies_for(
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Return a remedy with its placeholders filled; None if one of them has no name."""
+    """Return a remedy whose commands, check and pins hold the values of `names` for {placeholders}.
+
+    None if one of its placeholders has no value: half a command is worse than none.
+    """
     if not remedy.placeholders or not remedy.placeholders <= {*names}:
         return None if remedy.placeholders else remedy
 

@@ -148,7 +148,10 @@ def _code_fits(machine: Machine, expected: bool) -> Verdict:  # noqa: FBT001 - t
 
 
 def _installed_build(machine: Machine) -> TorchWheel | None:
-    """Return the published build that is installed as torch; None if none is, or the catalogue lacks it."""
+    """Return the catalogue's row of the torch that a machine has, by version, tag (+cu128) and platform.
+
+    A version without a tag is the build that PyPI has for the platform. None if there is no torch, or no such row.
+    """
     version, _plus, tag = machine.packages.get("torch", "").partition("+")
     platform = {"windows": "windows_amd64", "macos": "macos_arm64"}.get(machine.os or "", "linux_x86_64")
     if platform == "linux_x86_64" and machine.arch in {"aarch64", "arm64"}:
