@@ -58,11 +58,25 @@ def _with_needs(plan: Plan, case: PlanInputs) -> Plan:
     asked = [pin for pin in pins if canonicalize_name(pin.name) not in CORE]
     added = beside(asked, plan.torch, plan.variant.removeprefix("nightly/"), target.platform)
     said = system_warnings((pin.name for pin in asked), target.os, plan.backend)
+    lost = [row for pin in asked if (row := find_companion(pin.name)) and not computes_on(row.name, plan.backend)]
+    text = _("{name} computes with {backends} alone, as far as is known, and not with {backend}.")
+    idle = (text.format(name=row.name, backends=_titles(row), backend=plan.backend.title) for row in lost)
     return replace(
         plan,
         requirements=tuple(dict.fromkeys((*plan.requirements, *added.requires))),
-        warnings=tuple(dict.fromkeys((*plan.warnings, *added.warnings, *said))),
+        warnings=tuple(dict.fromkeys((*plan.warnings, *added.warnings, *idle, *said))),
+        asked=tuple(name for name in plan.asked if name not in {row.name for row in lost}),
     )
+
+
+def computes_on(name: str, backend: Backend) -> bool:
+    """Return whether a package computes on a backend, or on the CPU beside it, as far as the tables tell."""
+    row = find_companion(name)
+    return row is None or not row.backends or bool({backend.value, Backend.CPU.value}.intersection(row.backends))
+
+
+def _titles(row: Companion) -> str:
+    return ", ".join(Backend(name).title for name in row.backends)
 
 
 def system_warnings(names: Iterable[str], os: str, backend: Backend) -> tuple[Message, ...]:

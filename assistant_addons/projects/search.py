@@ -43,7 +43,7 @@ from assistant_addons.projects.builds import (
     with_family,
     without_other_builds,
 )
-from assistant_addons.projects.companions import ranges_for, torch_bounds
+from assistant_addons.projects.companions import computes_on, ranges_for, torch_bounds
 from assistant_addons.projects.trial import Derivation, Need, Trial, try_plan
 
 Band = list[Plan]  # one question covers it
@@ -147,12 +147,6 @@ def only_tables_know(name: str) -> bool:
     """Return whether the tables bind some versions of a package to a torch that their metadata does not name."""
     row = find_companion(name)
     return bool(row and any(one.only_in_table for one in row.ranges))
-
-
-def computes_on(name: str, backend: Backend) -> bool:
-    """Return whether a package computes on a backend, or on the CPU beside it, as far as the tables tell."""
-    row = find_companion(name)
-    return row is None or not row.backends or bool({backend.value, Backend.CPU.value}.intersection(row.backends))
 
 
 def tied_by_tables(names: Iterable[str], versions: Mapping[str, str]) -> Fits:

@@ -488,3 +488,10 @@ def test_of_a_project_what_is_source_alone_is_left_out_and_said(desk, shelf, tmp
     other = desk.plan("whisperx==3.8.6", "built", name="sound").choice
     assert (other.python, other.overrides) == ("3.11", ())
     assert not mark.exists()
+
+
+def test_what_does_not_compute_on_the_machine_is_said(desk):
+    """PyPI's vllm is for CUDA, whatever torch it is put beside; its import is no measure of the installation."""
+    planning = desk.plan("vllm", machine=PLAIN)
+    assert "vllm computes with CUDA alone, as far as is known, and not with CPU." in said(planning)
+    assert planning.choice.asked == ()
