@@ -198,7 +198,7 @@ def guard_project(environment: Path, plan: Plan, versions: Mapping[str, str]) ->
     if text:
         write_atomically(file, text.encode("utf-8", "surrogateescape"))
     lock = file.with_name("uv.lock")
-    if project.tool == "uv" and not (lock.is_file() and '\nname = "torch"\n' in lock.read_text(encoding="utf-8")):
+    if project.tool == "uv" and not (lock.is_file() and '\nname = "torch"\n' in lock.read_text("utf-8", "replace")):
         remedies.append(_add_remedy(project, plan))
     return (_undo_finding(project, *remedies),) if remedies else ()
 
@@ -262,9 +262,8 @@ def guard_tools(environment: Path, plan: Plan, versions: Mapping[str, str]) -> I
 
 def unguard_tools(environment: Path) -> None:
     """Delete the files that `guard_tools` wrote whole; raise `OSError`."""
-    for file in {
-        folder / row.file for row in rows("guards.tools") if row.written for folder in environment.parents[:2]
-    }:
+    names = {row.file for row in rows("guards.tools") if row.written}
+    for file in (folder / name for name in names for folder in environment.parents[:2]):
         if _is_ours(file):
             file.unlink()
 
