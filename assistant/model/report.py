@@ -138,6 +138,7 @@ class Status(Enum):
     SLOW = "slow"
 
 
+HANGS = 3  # chosen: checks that do not end, from which the device hangs and not one operator is slow
 RIGHT = {Status.PASSED, Status.SLOW}  # slow is not wrong
 _WORDS = {
     Status.PASSED: _("passed"),
@@ -197,7 +198,7 @@ class Report(Record, frozen=True):
     @property
     def passed(self) -> bool:
         """Whether a check was right, and so were all others that ran, but for optional ones that are unsupported."""
-        ran = [check for check in self.checks if check.status is not Status.SKIPPED]
+        ran = [check for check in self.checks if check.status is not Status.SKIPPED and check not in self.unfinished]
         right = [check for check in ran if check.status in RIGHT]
         spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in OPTIONAL]
         return bool(right) and len(right) + len(spared) == len(ran)
@@ -205,7 +206,8 @@ class Report(Record, frozen=True):
     @property
     def usable(self) -> bool:
         """Whether results were compared, nothing was wrong, failed or hung, and nothing essential is unsupported."""
-        outcomes = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
+        ended = [check for check in self.checks if check not in self.unfinished]
+        outcomes = {check.status for check in ended} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
         return compared and outcomes <= RIGHT and not ESSENTIAL.intersection(self.lacking)
 
@@ -216,8 +218,19 @@ class Report(Record, frozen=True):
 
     @property
     def wrong(self) -> tuple[Check, ...]:
-        """The checks that were neither right nor skipped, unsupported ones included."""
-        return tuple(check for check in self.checks if check.status not in {*RIGHT, Status.SKIPPED})
+        """The checks that were neither right, skipped nor unfinished, unsupported ones included."""
+        ended = (check for check in self.checks if check not in self.unfinished)
+        return tuple(check for check in ended if check.status not in {*RIGHT, Status.SKIPPED})
+
+    @property
+    def unfinished(self) -> tuple[Check, ...]:
+        """The checks of the device for which the time did not suffice, as on a busy machine; that is no failure.
+
+        () where an essential one is among them, or so many that it is the device that hangs.
+        """
+        late = [check for check in self.checks if check.status is Status.TIMEOUT and not checked_package(check.key)]
+        hangs = len(late) >= HANGS or not ESSENTIAL.isdisjoint(check.key for check in late)
+        return () if hangs else tuple(late)
 
     @property
     def unusable(self) -> tuple[str, ...]:
@@ -232,18 +245,27 @@ class Report(Record, frozen=True):
 
 def verdict(report: Report) -> Message:
     """Return a report's result in one sentence: all passed, usable but incomplete, or what or how many failed."""
-    ran = [check for check in report.checks if check.status is not Status.SKIPPED]
+    late = report.unfinished
+    ran = [check for check in report.checks if check.status is not Status.SKIPPED and check not in late]
     if report.usable and report.lacking:
         text = _("Usable on the device {device}, but it lacks: {lacking}.")
     elif report.passed:
         text = _("All checks passed on the device {device}.")
+        if late:
+            text = _("All checks that finished passed on the device {device}; not finished in time: {late}.")
     elif len(report.unusable) == len(report.wrong) > 0:
         text = _("The device {device} works, but these packages that you asked for do not: {packages}.")
     else:
         text = _("{passed} of {ran} checks passed on the device {device}.")
     passed, packages = sum(check.status in RIGHT for check in ran), ", ".join(dict.fromkeys(report.unusable))
+    titles = tuple(check_title(check.key) for check in late)
     return text.format(
-        device=report.device, ran=len(ran), passed=passed, lacking=", ".join(report.lacking), packages=packages
+        late=titles,
+        device=report.device,
+        ran=len(ran),
+        passed=passed,
+        lacking=", ".join(report.lacking),
+        packages=packages,
     )
 
 

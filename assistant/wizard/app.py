@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from collections.abc import Iterable
 from contextvars import copy_context
 from typing import Any
 
@@ -22,6 +23,7 @@ from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
     SHOW_FOLDER,
+    ButtonAction,
     Footer,
     OpenNotebook,
     ShowFolder,
@@ -32,8 +34,7 @@ from assistant.wizard.head import (
     send_notebook,
     write_notebook,
 )
-from assistant.wizard.panels import PAGES, PageView, busy_footer
-from assistant.wizard.saved_page import find_file
+from assistant.wizard.panels import PAGES, PageView, busy_footer, find_file
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
@@ -54,6 +55,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._drawn = session.state
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
+        self._opened: OpenNotebook | None = None  # the notebook that the browser was asked for last
         self.head = make(Head, languages=list(LANGUAGES.items()))
         self.head.on_msg(self._handle_head_message)
         self.banner, self.middle = make(Drawing), make(widgets.VBox)
@@ -101,15 +103,20 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 return
         actions = {"main": footer.actions if footer.able else ()}
         actions |= {f"other{number}": other.actions for number, other in enumerate(footer.others)}
-        for action in actions.get(name, ()):
+        self._do(actions.get(name, ()), view)
+
+    def _do(self, actions: Iterable[ButtonAction], view: object) -> None:
+        """Do what a button is for; what only the browser can do is sent to its page `view`."""
+        for action in actions:
             if isinstance(action, OpenNotebook):
-                state = self.session.state
-                if state.environment and state.plan:
-                    send_notebook(self.foot, state.environment, state.plan, view)
+                self._opened = action
+                send_notebook(self.foot, action, view)
             elif isinstance(action, ShowFolder):
                 self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
             else:
                 self.session.dispatch(action)
+            with self._lock:
+                self._pages[self._drawn.page].note(action)
 
     def follow(self) -> None:
         """Show each state that the session comes to, until the wizard is closed.
@@ -183,9 +190,17 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         draw_progress(self.foot, state, self._since)
 
     def _handle_head_message(self, _widget: object, content: object, _buffers: object) -> None:
-        """Send a file, change the language or show a page, as a message of the head asks; ignore any other."""
+        """Send a file, change the language, show a page or do what was pressed, as a message of the head asks.
+
+        Any other message is ignored, and so is a press on what the page does not show any more.
+        """
         message = content if isinstance(content, dict) else {}
-        key, code = message.get("file"), message.get("language")
+        key, code, press = message.get("file"), message.get("language"), message.get("press")
+        if isinstance(press, str):
+            with self._lock:
+                self.catch_up()
+                actions = self._pages[self._drawn.page].pressed(press, self._drawn)
+            self._do(actions, message.get("view"))
         if isinstance(key, str):
             self.session.run_aside(lambda: self._send_file(key, message))
         if isinstance(code, str):
@@ -210,11 +225,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
     def _write_notebook(self) -> None:
-        """Write a first notebook for what was installed into this folder, and show in the foot where, or why not."""
-        state = self.session.state
-        if state.environment and state.plan:
+        """Write the first notebook that the browser refused into this folder; show in the foot where, or why not."""
+        if self._opened:
             try:
-                note = write_notebook(state.environment, state.plan, state.environment.launcher_name)
+                note = write_notebook(self._opened)
             except AssistantError as error:
                 note = render(sentences((error.message, error.hint)))
             self.foot.note = html.inline(note)

@@ -113,21 +113,6 @@ class Foot(anywidget.AnyWidget):
             self.progress = {**progress, **figures, "at": time.time()}
 
 
-class Chips(anywidget.AnyWidget):
-    """Small cards in a group: one is chosen (`value`), or, with `pressed`, each is a button, sending `{"press": key}`.
-
-    `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead. Those with the
-    same "group" are folded away under that title, and one with "off" cannot be chosen.
-    """
-
-    _esm = join_modules("element.js", "chips.js")
-
-    description = traitlets.Unicode().tag(sync=True)
-    options: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
-    value = traitlets.Unicode().tag(sync=True)
-    pressed = traitlets.Bool().tag(sync=True)
-
-
 class Fold(anywidget.AnyWidget):
     """A line that shows and hides the widget after it."""
 
@@ -153,34 +138,6 @@ class Details(Fold):
     @traitlets.observe("unfolded")
     def _opened(self, _change: object) -> None:
         self.draw(self._drawn)
-
-
-class Choices(anywidget.AnyWidget):
-    """Several of many: a named group of boxes to tick, which needs no Ctrl key as a list of the browser's does.
-
-    `options` are (words, key), `value` the ticked keys in the options' order.
-    """
-
-    _esm = STATIC / "choices.js"
-
-    description = traitlets.Unicode().tag(sync=True)
-    options: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
-    value: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
-
-
-class EnvironmentRows(anywidget.AnyWidget):
-    """The environments on a machine, a row each, with buttons: a press arrives as `{"press": key, "path", "view": id}`.
-
-    `rows` are {"path", "light", "word", "name", "keeper", "place", "torch", "python", "state", "buttons"}, the last of
-    (key, words). While `held`, nothing can be pressed. Messages with an "event" are those of a `Foot`.
-    """
-
-    _esm = join_modules("hand_on.js", "environments.js")
-
-    caption = traitlets.Unicode().tag(sync=True)
-    headings: traitlets.List[str] = traitlets.List().tag(sync=True)
-    rows: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)
-    held = traitlets.Bool().tag(sync=True)
 
 
 class LogBox(anywidget.AnyWidget):

@@ -168,7 +168,7 @@ def test_a_simulation_stops_before_the_installation(page: SetupPage) -> None:
 
 def test_the_end_is_a_beginning(page: SetupPage) -> None:
     """The main button opens a notebook on the new kernel."""
-    assert page.footer(after(*WHOLE)).actions == (OpenNotebook(),)
+    assert page.footer(after(*WHOLE)).actions == (OpenNotebook(made=MADE.environment, plan=PLAN),)
 
 
 def test_a_stale_installation_is_offered_again() -> None:

@@ -8,6 +8,7 @@ from assistant import addons
 from assistant.i18n import say
 from assistant.markup import joined
 from assistant.model.errors import WorkFailed
+from assistant.session.actions import Action
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.wizard import html
@@ -39,6 +40,10 @@ class AddonPart(Part):
 
     def fill(self) -> None:
         """Make what the fold shows, if that is still to be made: it is called whenever the fold is opened or closed."""
+
+    def pressed(self, key: str) -> tuple[Action, ...]:  # noqa: ARG002 - a part may have no cards
+        """Return what a choice among the part's cards, or a press on one, does; () for a key that is not of them."""
+        return ()
 
     def adopt(self, other: AddonPart) -> None:
         """Take over what was typed into a part in another language, which this one replaces."""
@@ -83,6 +88,12 @@ class AddonParts:
                 part.follow(state)
             if state.running is Task.ADDON and state.addon == name and name in self.folds:
                 self.folds[name].unfolded = True
+
+    def pressed(self, key: str, state: State) -> tuple[Action, ...]:
+        """Return what a press on a card of any add-on does, which then shows it."""
+        actions = tuple(action for part in self.shown.values() for action in part.pressed(key))
+        self.update(state)
+        return actions
 
     def adopt(self, other: AddonParts) -> None:
         """Take over what was typed and what was open in another language's parts, which these replace."""

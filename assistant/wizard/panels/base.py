@@ -17,7 +17,7 @@ from assistant.session.actions import Action, Answer
 from assistant.session.session import Session
 from assistant.session.state import Phase, State, StepStatus
 from assistant.wizard import html
-from assistant.wizard.head import Footer
+from assistant.wizard.head import ButtonAction, Footer
 from assistant.wizard.shared_widgets import Fold
 
 
@@ -62,6 +62,13 @@ class PageView(Part):
     def footer(self, state: State) -> Footer:
         """Return what the footer offers on this page while nothing is changed."""
         raise NotImplementedError
+
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:  # noqa: ARG002 - a page may have none
+        """Return what the card or button `key` of a drawing does, or a choice among cards; () for one of no page."""
+        return ()
+
+    def note(self, action: ButtonAction) -> None:
+        """Note what was done for a press, if the page shows that."""
 
     def fields(self) -> Iterable[widgets.Widget]:
         """Return the widgets into which somebody may have typed what no state knows yet."""

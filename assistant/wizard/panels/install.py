@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import ipywidgets as widgets
 
 from assistant.export import terminal_line
-from assistant.i18n import Text, render, say
+from assistant.i18n import Text, ngettext, render, say, sentences
 from assistant.install import Prepared, RemotePlan
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Part, Step
 from assistant.model.finding import Severity
 from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import replace
-from assistant.model.report import Report, Status, check_kind, check_title, status_word, verdict
+from assistant.model.report import (
+    CHECKS,
+    RIGHT,
+    Report,
+    Status,
+    format_duration,
+    format_number,
+    verdict,
+)
 from assistant.model.shell import command_line, shell_of
 from assistant.plan import card_name
 from assistant.session.actions import Add, Begin, Choose, Show
 from assistant.session.session import Session
 from assistant.session.state import Adding, Page, Phase, State, Task
 from assistant.session.steps import TITLES, split_requirements
+from assistant.verify import Picture
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.head import Footer, OpenNotebook, Other
+from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles
 from assistant.wizard.panels.base import PageView, failure
-from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
+from assistant.wizard.panels.choice import format_megabytes
+from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 from assistant.wizard.stage import failed_step, is_cancelled, task_to_repeat
 
 
@@ -49,11 +60,10 @@ def draw_commands(state: State) -> Markup:
 def _draw_consent(preview: Prepared) -> Markup:
     """Return folder, size, changes, commands, packages and written files of an installation that is prepared."""
     packages = preview.resolution.packages
-    size = say(
-        "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6
-    )
+    size = format_megabytes(preview.download / 1e6)
     changes = change_rows(preview.resolution.versions, preview.site.versions if preview.site else {})
-    count = say("{changed} of {count} change", changed=len(changes), count=len(packages))
+    changed = 0 if preview.ready else len(changes)
+    count = say("{changed} of {count} change", changed=changed, count=len(packages))
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
     commands = html.code("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
@@ -72,20 +82,79 @@ def _draw_consent(preview: Prepared) -> Markup:
     )
 
 
-def _draw_parts(state: State) -> Markup:
-    """Return a list of the parts of a running installation, with those before the present part ticked; else nothing."""
-    if state.running is not Task.INSTALL:
-        return html.NOTHING
-    progress, parts = state.progress, list(Part)
-    running = parts.index((progress and progress.part) or Part.DOWNLOAD)  # its packages were resolved before
-    items = []
-    for place, part in enumerate(parts):
-        status = "running" if place == running else "done" if place < running else "waiting"
-        said = progress.figures if progress and place == running else ""
-        icon = html.icon("ok" if status == "done" else status)
-        figures = tag("span", said, class_="ptsa-when")
-        items.append(tag("li", icon, tag("span", TITLES[part]), figures, class_=f"ptsa-phase-{status}"))
-    return tag("ul", *items, class_="ptsa-phases")
+class Receipt:
+    """The steps of a setup as they are done, each with its seconds; it notes when a part of an installation begins."""
+
+    def __init__(self) -> None:
+        self.begun: dict[Part, float] = {}
+        self.part: Part | None = None  # that is at work
+
+    def follow(self, state: State) -> None:
+        """Note which part of a running installation is at work, and since when; forget those of the one before."""
+        if state.running is not Task.INSTALL:
+            return
+        part = (state.progress and state.progress.part) or Part.DOWNLOAD  # its packages were resolved before
+        if part is not self.part:
+            self.begun = {} if self.part is None or part is Part.DOWNLOAD else self.begun
+            self.part, self.begun[part] = part, time.monotonic()
+
+    def draw(self, state: State) -> Markup:
+        """Return the steps: ticks and seconds for those done, the figures of the one at work, the rest to come."""
+        rows: list[tuple[str, str, str | None]] = [
+            (titles()[step], "ok", _seconds(state.status(step).seconds)) for step in (Step.DETECT, Step.PLAN)
+        ]
+        if state.running is Task.INSTALL:
+            rows += [(render(TITLES[part]), *self._how(part)) for part in Part if part is not Part.RESOLVE]
+        else:
+            rows.append((titles()[Step.INSTALL], "ok", _seconds(state.status(Step.INSTALL).seconds)))
+            rows.append((titles()[Step.VERIFY], "running", None))
+        return tag("ul", *(_draw_row(*row) for row in rows), class_="ptsa-phases")
+
+    def _how(self, part: Part) -> tuple[str, str | None]:
+        """Return the sign of a part, and the seconds that it took; None for the one at work."""
+        if part is self.part:
+            return "running", None
+        if part not in self.begun:
+            return "waiting", ""
+        later = [since for since in self.begun.values() if since > self.begun[part]]
+        return "ok", _seconds(min(later, default=time.monotonic()) - self.begun[part])
+
+
+def _seconds(seconds: float) -> str:
+    return say("{seconds:.1f} s", seconds=seconds) if seconds else ""
+
+
+def _draw_row(title: str, sign: str, took: str | None) -> Markup:
+    """Return a step of the receipt; for the one at work the browser fills in the figures of the progress."""
+    when = tag("span", took or "", class_="ptsa-when", data_shows="figures" if took is None else None)
+    return tag("li", html.icon(sign), tag("span", title), when, class_=f"ptsa-phase-{sign}")
+
+
+def draw_ring(state: State) -> Markup:
+    """Return the progress as a ring, which the browser fills, the time, and a square for each check."""
+    ring = tag("div", tag("span", "", data_shows="share"), class_="ptsa-ring", aria_hidden="true")
+    clock = tag(
+        "p", say("Time so far:"), " ", tag("span", "", data_shows="time"), class_="ptsa-lead", aria_hidden="true"
+    )
+    close = tag("p", say("You may close this tab; the work goes on."), class_="ptsa-lead")
+    return tag("section", ring, clock, _draw_squares(state), close, class_="ptsa-card ptsa-work-card")
+
+
+def _draw_squares(state: State) -> Markup:
+    """Return a square for each check: green once it has passed, of another colour and sign where it has not."""
+    progress, level = state.progress, state.choices.level if state.running is Task.VERIFY else "quick"
+    counts = progress is not None and progress.unit == "checks"
+    done = int(progress.done) if progress and counts else 0
+    keys = CHECKS[level]
+    total = int(progress.total or 0) if progress and counts else len(keys)
+    wrong = {finding.key for finding in state.reported}
+    squares = [
+        tag("i", "", class_="ptsa-odd" if f"verify.{key}" in wrong else "ptsa-good" if place < done else None)
+        for place, key in enumerate((*keys, *[""] * (total - len(keys)))[:total])
+    ]
+    words = say("{done} of {total} checks done", done=done, total=total)
+    row = tag("div", *squares, class_="ptsa-squares", role="img", aria_label=words)
+    return row + tag("p", say("Each square is a check; it turns green as it passes."), class_="ptsa-lead")
 
 
 def draw_restart_warning(state: State) -> Markup:
@@ -148,11 +217,12 @@ def press_effect(state: State) -> str:
     )
 
 
-def draw_working(state: State) -> Markup:
-    """Return a title for the running task, the question that it waits for, and the parts of an installation."""
+def draw_working(state: State, receipt: Receipt) -> Markup:
+    """Return a title for the running task, what happens now, the question that it waits for, and the receipt."""
     title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
     step = state.running.step if state.running else Step.INSTALL
-    return html.heading(title) + failure(state, step) + _draw_parts(state)
+    now = tag("p", tag("span", "", data_shows="text"), class_="ptsa-promise", aria_hidden="true")
+    return html.heading(title) + now + failure(state, step) + receipt.draw(state)
 
 
 def draw_failed(state: State) -> Markup:
@@ -186,11 +256,10 @@ def retry_footer(state: State) -> Footer:
 
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
-ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
 
 
 def draw_checks(report: Report) -> Markup:
-    """Return the verdict, the checks by kind, the speeds that were measured, and a fold with times and errors."""
+    """Return the verdict, the speeds that were measured, and the checks with their times and errors."""
     severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
     judged, report = verdict(report), fold_packages(report)
     signed = (
@@ -199,55 +268,35 @@ def draw_checks(report: Report) -> Markup:
     )
     every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
     speeds = html.section(say("How fast it is"), html.bullets(speed_lines(report)))
-    return html.note(severity, judged) + _draw_matrix(report) + speeds + html.details(say("Times and errors"), every)
-
-
-def _draw_matrix(report: Report) -> Markup:
-    """Return a table with a row per kind of check, and in it each check with how it ended, by sign and word."""
-    rows: dict[Text, list[Markup]] = {}
-    for check in report.checks:
-        status, title = status_word(check.status), check_title(check.key)
-        result = "; ".join(filter(None, map(render, (status, check.detail))))
-        text = title if check.status is Status.PASSED else f"{render(title)}: {result}"
-        sign = html.icon(ICONS.get(check.status, "error"), status)
-        field = tag("li", sign, text, class_=f"ptsa-check-{check.status.value}")
-        rows.setdefault(check_kind(check.key), []).append(field)
-    body = [tag("tr", tag("th", kind, scope="row"), tag("td", tag("ul", *row))) for kind, row in rows.items()]
-    return tag("table", tag("tbody", "", *body), class_="ptsa-table ptsa-matrix")
+    return html.note(severity, judged) + speeds + every
 
 
 def _cells(row: CheckRow) -> tuple[Text, ...]:
     return (row.title, row.result, row.first, row.later, row.error, row.detail)
 
 
-SAVE = "save"
+SAVE, PACKAGES, NOTEBOOK = "save", "packages", "notebook"  # keys of cards
 
 
 class Done(PageView):
-    """Cards to go on with, packages to add, and the checks."""
+    """Cards to go on with, which tick themselves, packages to add, and the checks."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.adding = make(Drawing)
         self.checks = make(Details, title=say("The checks, one by one, with times"))
         self.where = make(Details, title=say("Where it is"))
-        self.next = make(Chips, pressed=True, description=say("What next?"))
-        self.next.on_msg(self._on_next)
+        self.next = make(Drawing)
+        self.opened = False  # whether the first notebook was asked for
         self.packages = make(
             widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
         self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
-        self.measure.add_class("ptsa-measure")
         self.measure.on_click(lambda _button: self._measure())
-        self.parts = (
-            self.next,
-            make(Fold, title=say("Add packages")),
-            make(widgets.VBox, children=(self.packages, self.adding)),
-            self.checks,
-            self.where,
-            self.measure,
-        )
+        self.fold = make(Fold, title=say("Add packages"))
+        box = make(widgets.VBox, children=(self.packages, self.adding))
+        self.parts = (self.next, self.fold, box, self.checks, self.where, self.measure)
 
     def _add(self, text: str) -> None:
         """Begin to work out what adding packages would change, unless the text is empty."""
@@ -259,9 +308,18 @@ class Done(PageView):
         self.session.dispatch(Choose(level="full"))
         self.session.begin(Task.VERIFY)
 
-    def _on_next(self, _widget: object, content: object, _buffers: object) -> None:
-        if isinstance(content, dict) and content.get("press") == SAVE:
-            self.session.dispatch(Show(page=Page.EXPORT))
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
+        """Return what a card does; that of packages opens the place to name them."""
+        if key == PACKAGES:
+            self.fold.unfolded = True
+        if key == NOTEBOOK:
+            return _open_notebook(state)
+        return (Show(page=Page.EXPORT),) if key == SAVE else ()
+
+    def note(self, action: ButtonAction) -> None:
+        """Tick the first notebook once it is opened."""
+        self.opened = self.opened or isinstance(action, OpenNotebook)
+        self.follow(self.session.state)
 
     def follow(self, state: State) -> None:
         """Show the report, the environment's place, the cards, and what is being added."""
@@ -269,7 +327,7 @@ class Done(PageView):
             report = state.report
             self.checks.draw(lambda: draw_checks(report))
         self.where.draw(lambda: draw_ready(state))
-        self.next.options = _next_actions(state)
+        self.next.value = html.cards(say("What next?"), _next_actions(state, opened=self.opened))
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:
@@ -279,41 +337,71 @@ class Done(PageView):
             rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
             return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
-        label = say("Open a notebook with it")
         name = state.environment.launcher_name if state.environment else ""
         note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
-        return Footer(label=label, actions=(OpenNotebook(),), note=note, others=(another,))
+        label = say("Open a notebook with it")
+        return Footer(label=label, actions=_open_notebook(state), note=note, others=(another,))
 
 
 def draw_done(state: State) -> Markup:
-    """Return what works now, the verdict, and whether the kernel must be restarted; nothing before a report."""
+    """Return what works now, what was proved in one line, and whether the kernel must be restarted."""
     report, plan, found = state.report, state.plan, state.detection
     if report is None or plan is None or found is None:
         return html.NOTHING
     card = card_name(found.machine, plan.backend)
     works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
+    compared = sum(check.error is not None for check in report.checks if check.status in RIGHT)
+    proof = ngettext(
+        "{count} result was compared with NumPy's in double precision.",
+        "{count} results were compared with NumPy's in double precision.",
+        compared,
+    )
+    judged = html.paragraph(sentences((verdict(report), proof)))
     line = tag("p", plan_title(plan), class_="ptsa-machine")
-    judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
-    return line + html.heading(title) + judged + draw_restart_warning(state)
+    heading = tag("div", html.icon("ok" if report.usable else "warning"), html.heading(title), class_="ptsa-proved")
+    return heading + judged + line + draw_restart_warning(state)
 
 
-def _next_actions(state: State) -> list[dict[str, str]]:
-    """Return cards for what can be done with the finished environment, as `Chips` takes them; [] before that."""
-    if state.environment is None or state.plan is None or state.detection is None:
+def draw_picture(picture: Picture, card: str) -> Markup:
+    """Return the picture that the device computed, how long that took, and how much faster than the processor."""
+    data = f"data:image/png;base64,{picture.png}"
+    where = say("Drawn just now on your {card}", card=card) if card else say("Drawn just now on your processor")
+    took = say("{points:,} points in {time}", points=picture.points, time=format_duration(picture.seconds))
+    lines = [tag("h3", where), tag("p", took)]
+    if picture.times is not None:
+        times = say("{times} times as fast as your processor", times=format_number(picture.times))
+        lines += [
+            tag("p", tag("strong", times)),
+            html.bar(min(1.0, picture.times), card),
+            html.bar(min(1.0, 1 / picture.times), say("Processor"), kind="plain"),
+        ]
+    alt = say("A Julia set: a fractal of dark and light spirals")
+    return tag("section", tag("img", src=data, alt=alt), *lines, class_="ptsa-card ptsa-picture")
+
+
+def _open_notebook(state: State) -> tuple[OpenNotebook, ...]:
+    """Return what opens a first notebook with the finished environment; () before that."""
+    made, plan = state.environment, state.plan
+    return (OpenNotebook(made=made, plan=plan),) if made and plan else ()
+
+
+def _next_actions(state: State, *, opened: bool) -> list[html.Tile]:
+    """Return cards for what can be done with the finished environment, with a tick for what was; [] before that."""
+    made, plan = state.environment, state.plan
+    if made is None or plan is None:
         return []
+
+    def card(key: str, title: str, lead: str, sign: str, *, done: bool) -> html.Tile:
+        return html.Tile(key, title, lead, sign, "good" if done else "", say("done") if done else "")
+
+    added, saved = bool(state.adding and state.adding.installed), bool(state.exported.files)
+    kinds = say("colleague, project, container, bug report")
+    line = terminal_line(made, plan)
     return [
-        {
-            "key": "terminal",
-            "title": say("Use it in a terminal"),
-            "lead": say("copies the line to type"),
-            "copy": terminal_line(state.environment, state.plan),
-        },
-        {
-            "key": "vscode",
-            "title": say("Use it in VS Code"),
-            "lead": say("copies the interpreter's path"),
-            "copy": state.environment.python,
-        },
-        {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
+        card(NOTEBOOK, say("A first notebook"), say("a fractal, and a network that learns"), "learn", done=opened),
+        card(PACKAGES, say("Packages of your own"), say("with a preview of what changes"), "box", done=added),
+        card(SAVE, say("Save the configuration"), kinds, "file", done=saved),
+        html.Tile("terminal", say("Use it in a terminal"), say("copies the line to type"), "terminal", copy=line),
+        html.Tile("vscode", say("Use it in VS Code"), say("copies the interpreter's path"), "code", copy=made.python),
     ]

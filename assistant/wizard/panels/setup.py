@@ -8,15 +8,19 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from assistant import verify
 from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.host.files import full_path
 from assistant.i18n import render, say, sentences
+from assistant.markup import Markup
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import KERNEL_TARGET, Backend, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Plan, Request
 from assistant.model.record import replace
+from assistant.model.report import Environment
+from assistant.plan import card_name
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
@@ -28,22 +32,26 @@ from assistant.session.store import (
     is_worth_continuing,
     why_not_continuable,
 )
+from assistant.verify import Picture
 from assistant.views import plan_title
 from assistant.wizard import html
-from assistant.wizard.head import Footer, Other, titles
+from assistant.wizard.head import ButtonAction, Footer, Other, titles
 from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.base import PageView, Part, close_all, log_view
-from assistant.wizard.panels.choice import draw_ready_to_install, draw_why, machine_options
+from assistant.wizard.panels.choice import BUILD, draw_card, draw_ready_to_install, draw_why, machine_options
 from assistant.wizard.panels.install import (
     Done,
+    Receipt,
     draw_commands,
     draw_done,
     draw_failed,
+    draw_picture,
+    draw_ring,
     draw_working,
     press_effect,
     retry_footer,
 )
-from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
+from assistant.wizard.shared_widgets import Details, Drawing, Fold, make, shared, show
 from assistant.wizard.stage import Stage, find_stage, has_no_plan, is_unresolved
 
 
@@ -52,7 +60,10 @@ class SetupPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.lead, self.offer = make(Drawing), Offer(session)
+        self.lead, self.aside, self.offer = make(Drawing), make(Drawing), Offer(session)
+        self.aside.add_class("ptsa-aside")
+        self.receipt = Receipt()
+        self.pictures: dict[str, Picture | None] = {}  # by folder; None while it draws, or if it could not
         self.changes = Changes(session)
         self.addons = AddonParts(session, Page.SETUP)
         self.why = make(Details, title=say("Why this one, and what else would work"))
@@ -60,20 +71,20 @@ class SetupPage(PageView):
         self.log = make(Details, title=say("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
-            Stage.LOOKING: (self.lead, *changes),
-            Stage.READY: (self.lead, self.offer, *self.addons.parts, self.why, self.commands, *changes),
-            Stage.WORKING: (self.lead, self.log),
-            Stage.FAILED: (self.lead, self.log, *changes),
+            Stage.LOOKING: (self.lead, self.aside, *changes),
+            Stage.READY: (self.lead, self.aside, self.offer, *self.addons.parts, self.why, self.commands, *changes),
+            Stage.WORKING: (self.lead, self.aside, self.log),
+            Stage.FAILED: (self.lead, self.aside, self.log, *changes),
         }
-        self._unplanned = (self.lead, *self.addons.parts, self.log, *changes)
-        self._unresolved = (self.lead, self.offer, *self.addons.parts, self.why, self.log, *changes)
+        self._unplanned = (self.lead, self.aside, *self.addons.parts, self.log, *changes)
+        self._unresolved = (self.lead, self.aside, self.offer, *self.addons.parts, self.why, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
     def done(self) -> Done:
         """What comes after a setup; made when the first one is finished."""
         done = Done(self.session)
-        self._views[Stage.DONE] = (self.lead, *done.parts, self.log)
+        self._views[Stage.DONE] = (self.lead, self.aside, *done.parts, self.log)
         return done
 
     def follow(self, state: State) -> None:
@@ -83,16 +94,38 @@ class SetupPage(PageView):
             self.done.follow(state)
         failed = self._unplanned if has_no_plan(state) else self._unresolved if is_unresolved(state) else None
         self.parts = failed or self._views[now]
-        self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
+        self.receipt.follow(state)
+        self.lead.value = draw_working(state, self.receipt) if now is Stage.WORKING else DRAWN[now](state)
+        self.aside.value = self._draw_aside(now, state)
         self.offer.draw(state)
         if state.planning and state.plan:
             planning, plan = state.planning, state.plan
-            self.why.draw(lambda: draw_why(state, planning, plan))
+            self.why.draw(lambda: draw_why(planning, plan))
             self.commands.draw(lambda: draw_commands(state))
         self.log.draw(lambda: log_view(state.log, state.log_file))
         self.addons.update(state)
         with self.changes.quiet():
             self.changes.follow(state)
+
+    def _draw_aside(self, now: Stage, state: State) -> Markup:
+        """Return what stands at the right: the progress, the picture that was drawn on the device, else the machine."""
+        if now is Stage.WORKING:
+            return draw_ring(state)
+        made, plan, found = state.environment, state.plan, state.detection
+        if now is not Stage.DONE or made is None or plan is None or found is None:
+            return draw_card(state)
+        if made.path not in self.pictures:
+            self.pictures[made.path] = None
+            self.session.run_aside(lambda: self._have_drawn(made, plan))
+        picture = self.pictures[made.path]
+        return draw_picture(picture, card_name(found.machine, plan.backend)) if picture else draw_card(state)
+
+    def _have_drawn(self, made: Environment, plan: Plan) -> None:
+        """Have an environment draw a picture, and show that if its setup is still shown."""
+        self.pictures[made.path] = verify.draw_picture(made, plan)
+        state = self.session.state
+        if state.environment == made:
+            self.aside.value = self._draw_aside(find_stage(state), state)
 
     def footer(self, state: State) -> Footer:
         """Return the footer: to install, to use the saved setup, to try again, or to open a notebook.
@@ -116,6 +149,22 @@ class SetupPage(PageView):
             return Footer(label=say("Use it"), actions=self.offer.actions, others=install)
         return Footer(label=say("Install"), actions=actions, able=not reasons, note=press_effect(state), cancel=busy)
 
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
+        """Return the choice of a build, and what add-ons, the form and the cards of a finished setup answer."""
+        part, _colon, place = key.partition(":")
+        if part == BUILD and place.isdecimal():
+            return (Choose(plan=int(place)),)
+        return (
+            *self.addons.pressed(key, state),
+            *self.changes.pressed(key, state),
+            *(self.done.pressed(key, state) if find_stage(state) is Stage.DONE else ()),
+        )
+
+    def note(self, action: ButtonAction) -> None:
+        """Note what was done with the finished setup."""
+        if find_stage(self.session.state) is Stage.DONE:
+            self.done.note(action)
+
     def foldable(self) -> tuple[Fold, ...]:
         """Return every fold, those that are not shown now among them."""
         return tuple(part for part in self._every_part() if isinstance(part, Fold))
@@ -124,8 +173,9 @@ class SetupPage(PageView):
         """Take over the offer of a saved setup and add-ons, too: what was saved since then is this very setup."""
         if isinstance(other, SetupPage):
             if find_stage(self.session.state) is Stage.DONE:
+                self.done.opened = other.done.opened
                 self.done.follow(self.session.state)
-            self.offer.saved = other.offer.saved
+            self.offer.saved, self.receipt, self.pictures = other.offer.saved, other.receipt, other.pictures
             self.addons.adopt(other.addons)
         super().adopt(other)
 
@@ -224,6 +274,9 @@ def _progress_text(saved: Saved) -> str:
     return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
 
 
+FACT = "fact"  # begins the key of a fact among the cards
+
+
 class Changes(Part):
     """The controls in a box, which are made when its fold is opened; each change makes the plan anew."""
 
@@ -245,8 +298,7 @@ class Changes(Part):
         self.fact_value = make(widgets.Text, description=say("New value"), continuous_update=False)
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
-        self.facts = make(Chips, pressed=True)
-        self.facts.on_msg(self._unset_fact)
+        self.facts = make(Drawing)
         self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
@@ -311,12 +363,11 @@ class Changes(Part):
             return
         self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
-    def _unset_fact(self, _widget: object, content: object, _buffers: object) -> None:
-        """Undo the setting by hand of a fact that was pressed; detection's own value then counts again."""
-        overrides = self.session.state.choices.overrides
-        if isinstance(content, dict) and (fact := content.get("press")) in overrides:
-            left = {name: value for name, value in overrides.items() if name != fact}
-            self.session.dispatch(Choose(overrides=left))
+    def pressed(self, key: str, state: State) -> tuple[Choose, ...]:
+        """Return the choice that undoes the setting by hand of a fact; detection's own value then counts again."""
+        part, _colon, fact = key.partition(":")
+        left = {name: value for name, value in state.choices.overrides.items() if name != fact}
+        return (Choose(overrides=left),) if part == FACT else ()
 
     def _show_example(self) -> None:
         facts = {fact.name: fact for fact in self._settable}
@@ -357,7 +408,10 @@ class Changes(Part):
         self._show_example()
         self.fault.value, self.fact_value.value = html.NOTHING, ""
         labels = {fact.name: render(fact.label) for fact in self._settable}
-        self.facts.options = [
-            {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
-            for name, value in state.choices.overrides.items()
-        ]
+        self.facts.value = html.cards(
+            say("Set by you"),
+            [
+                html.Tile(key=f"{FACT}:{name}", title=f"{labels.get(name, name)}: {value}", lead=say("press to undo"))
+                for name, value in state.choices.overrides.items()
+            ],
+        )
