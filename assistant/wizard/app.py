@@ -34,8 +34,8 @@ from assistant.wizard.head import (
     send_notebook,
     write_notebook,
 )
-from assistant.wizard.panels import PAGES, PageView, busy_footer, find_file
-from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
+from assistant.wizard.panels import PAGES, PageView, Part, busy_footer, find_file
+from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
 LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
@@ -51,7 +51,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.session = session
         self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
-        self._replaced: dict[Page, PageView] = {}  # those of another language, until their page is shown again
         self._drawn = session.state
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
@@ -74,7 +73,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def close(self) -> None:
         """Free every model; closing the root alone would leave the others."""
-        for part in (*self._pages.values(), *self._replaced.values(), *self.children, self.banner):
+        for part in (*self._pages.values(), *self.children, self.banner):
             part.close()
         super().close()
 
@@ -84,7 +83,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             return
         with self._lock:
             use_language(code)
-            self._replaced, self._pages = {**self._replaced, **self._pages}, {}
+            Part.rewording = True  # a list whose words change is chosen from by nobody
+            try:
+                reword()
+            finally:
+                Part.rewording = False
             self._draw(self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
@@ -151,23 +154,15 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._draw_foot(state)
 
     def _draw_page(self, state: State) -> None:
-        """Show the page of a state between head and foot, below the banner; make it first if that has not been done.
-
-        A new one takes over what was typed into the page of another language that it replaces, which is closed.
-        """
+        """Show the page of a state between head and foot, below the banner; make it if it has not been shown yet."""
         page = state.page
-        old = self._replaced.pop(page, None)
         if page not in self._pages:
             self._pages[page] = PAGES[page](self.session)
-            if old:
-                self._pages[page].adopt(old)
         with self._pages[page].quiet():
             self._pages[page].follow(state)
         parts = (self.banner, *self._pages[page].parts)
         if self.middle.children != parts:
             self.middle.children = parts
-        if old:
-            old.close()
 
     def _footer(self, state: State) -> Footer:
         return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 from assistant.i18n import Text, as_typed, say
@@ -40,6 +41,7 @@ ICONS = {
 NOTHING = Markup()
 
 
+@cache
 def icon(name: str, words: Text = "") -> Markup:
     """Return a sign of `ICONS` as SVG; `words` are read out for it; without any, screen readers skip it."""
     named = {"role": "img", "aria_label": words} if words else {"aria_hidden": "true"}

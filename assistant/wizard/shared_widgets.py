@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import anywidget
 import ipywidgets as widgets
@@ -25,11 +26,28 @@ def join_modules(*names: str) -> str:
 def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
     """Return a new widget of a kind with these traits; how it looks is said by the stylesheet alone.
 
-    One layout and one style serve all of a kind: else the browser would be sent three models for each widget.
+    One layout and one style serve all of a kind: else the browser would be sent three models for each widget. A trait
+    that is a function gives words in the language in force, and is asked again by `reword`.
     """
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
-    return kind(layout=shared(widgets.Layout), **looks, **traits)
+    words = {name: value for name, value in traits.items() if callable(value)}
+    made = kind(layout=shared(widgets.Layout), **looks, **traits | {name: ask() for name, ask in words.items()})
+    if words:
+        _worded[made] = words
+    return made
+
+
+_worded: WeakKeyDictionary[widgets.Widget, dict[str, Callable[[], object]]] = WeakKeyDictionary()
+
+
+def reword() -> None:
+    """Write the words of all widgets anew, in the language in force; what was typed, chosen and opened stays."""
+    for widget, words in list(_worded.items()):
+        if widget.comm is not None:
+            with widget.hold_sync():
+                for name, ask in words.items():
+                    setattr(widget, name, ask())
 
 
 @cache

@@ -35,15 +35,15 @@ class PurposePart(AddonPart):
         self.cards = make(Drawing)
         self.project = make(
             widgets.Text,
-            description=say("Your project"),
-            placeholder=say("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
+            description=lambda: say("Your project"),
+            placeholder=lambda: say("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
             continuous_update=False,
         )
         self.on_value(self.project, lambda path: self._wish(project=path.strip()))
         self.parts = (self.cards, self.project)
-        self.machine: Machine | None = None
-        self.fits: dict[str, Fit] = {}
-        self.opened = ""  # the area that was pressed last, "" for that of what is chosen
+        self._machine: Machine | None = None
+        self._fits: dict[str, Fit] = {}
+        self._open = ""  # the area that was pressed last, "" for that of what is chosen
 
     def _wish(self, **changed: str) -> Choose:
         return Choose(request=replace(self.session.state.choices.request, **changed))
@@ -52,24 +52,19 @@ class PurposePart(AddonPart):
         """Open an area, and choose its libraries if there are any; or choose what was pressed."""
         part, _colon, name = key.partition(":")
         if part == AREA:
-            self.opened = name
+            self._open = name
             name = next((group.bundle for group in groups() if group.key == name), PLAIN)
         return (self._wish(bundle=name),) if part in {AREA, FOR} and name else ()
 
     def follow(self, state: State) -> None:
         """Show what there is on this machine, and what is chosen."""
         machine = state.detection.machine if state.detection else None
-        if machine and self.machine != machine:
-            self.machine, self.fits = machine, {recipe.key: judge_fit(recipe, machine) for recipe in recipes()}
+        if machine and self._machine != machine:
+            self._machine, self._fits = machine, {recipe.key: judge_fit(recipe, machine) for recipe in recipes()}
         chosen = find_bundle(state.choices.request.bundle).key
-        area = self.opened or area_of(chosen)
-        self.cards.value = draw_areas(area, self.fits) + draw_area(area, chosen, self.fits)
+        area = self._open or area_of(chosen)
+        self.cards.value = draw_areas(area, self._fits) + draw_area(area, chosen, self._fits)
         self.project.value = state.choices.request.project
-
-    def adopt(self, other: AddonPart) -> None:
-        """Take over what was worked out and opened by the part in another language."""
-        if isinstance(other, PurposePart):
-            self.machine, self.fits, self.opened = other.machine, other.fits, other.opened
 
 
 def area_of(chosen: str) -> str:

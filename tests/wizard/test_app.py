@@ -572,17 +572,33 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
 def test_what_was_open_stays_open_in_another_language() -> None:
     """Whoever reads a fold and changes the language goes on reading there, also by way of another page."""
     shown = wizard_on(Session(NoHost(), InlineRunner(), state=finished()))
-    before = shown._pages[Page.SETUP].foldable()
-    before[0].unfolded = True
+    page = shown._pages[Page.SETUP]
+    page.done.checks.unfolded, page.done.packages.placeholder = True, "torchvision"
     shown.speak("zh_CN")
-    after = shown._pages[Page.SETUP].foldable()
+    assert page.done.checks.title == "各项检查及用时"
     shown.session.dispatch(Show(page=Page.WRONG))
     shown.speak("en")
     shown.session.dispatch(Show(page=Page.SETUP))
-    again = shown._pages[Page.SETUP].foldable()
+    assert shown._pages[Page.SETUP] is page
+    assert page.done.checks.title == "The checks, one by one, with times"
+    assert page.done.checks.unfolded
+    assert not page.log.unfolded
     shown.close()
-    for folds in (after, again):
-        assert [fold.unfolded for fold in folds] == [True, *[False] * (len(before) - 1)]
+
+
+def test_another_language_chooses_nothing() -> None:
+    """Lists whose words change keep what was chosen, and no plan is made anew."""
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
+    shown.session.begin(Task.DETECT)
+    form = changes_of(shown)
+    form.backend.value = "cpu"
+    before = shown.session.state
+    shown.speak("zh_CN")
+    assert shown.session.state is before
+    assert (form.backend.value, form.machine.value) == ("cpu", MACHINE)
+    assert form.backend.description == "后端"
+    shown.speak("en")
+    shown.close()
 
 
 def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.session.state import Page
-from assistant.wizard.panels.base import PageView, busy_footer
+from assistant.wizard.panels.base import PageView, Part, busy_footer
 from assistant.wizard.panels.diagnose import WrongPage
 from assistant.wizard.panels.environments import EnvironmentsPage
 from assistant.wizard.panels.export import ExportPage, find_file

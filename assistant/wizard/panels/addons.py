@@ -45,9 +45,6 @@ class AddonPart(Part):
         """Return what a choice among the part's cards, or a press on one, does; () for a key that is not of them."""
         return ()
 
-    def adopt(self, other: AddonPart) -> None:
-        """Take over what was typed into a part in another language, which this one replaces."""
-
 
 class AddonParts:
     """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` if it has one."""
@@ -69,8 +66,8 @@ class AddonParts:
 
     def _add(self, name: str, part: AddonPart) -> None:
         self.shown[name] = part
-        if title := part.title():
-            self.folds[name] = make(Fold, title=title)
+        if part.title():
+            self.folds[name] = make(Fold, title=part.title)
             self.folds[name].observe(lambda _change: part.fill(), "unfolded")
 
     @property
@@ -94,14 +91,6 @@ class AddonParts:
         actions = tuple(action for part in self.shown.values() for action in part.pressed(key))
         self.update(state)
         return actions
-
-    def adopt(self, other: AddonParts) -> None:
-        """Take over what was typed and what was open in another language's parts, which these replace."""
-        for name, part in self.shown.items():
-            if name in other.shown:
-                part.adopt(other.shown[name])
-            if name in self.folds and name in other.folds:
-                self.folds[name].unfolded = other.folds[name].unfolded
 
     def close(self) -> None:
         """Free every model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import ipywidgets as widgets
 
@@ -18,11 +18,12 @@ from assistant.session.session import Session
 from assistant.session.state import Phase, State, StepStatus
 from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer
-from assistant.wizard.shared_widgets import Fold
 
 
 class Part:
     """Widgets that follow the state, and post what the user does to the session."""
+
+    rewording: ClassVar[bool] = False  # whether the words of all widgets are being written anew
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -45,14 +46,14 @@ class Part:
         """Dispatch the `action` that a control's new value makes, whenever the user changes it."""
 
         def changed(change: dict[str, Any]) -> None:
-            if not self._quiet:
+            if not (self._quiet or Part.rewording):
                 self.session.dispatch(action(change["new"]))
 
         widget.observe(changed, "value")
 
 
 class PageView(Part):
-    """One page below the head: made once for a language, then brought up to date by `follow`.
+    """One page below the head: made once, then brought up to date by `follow`.
 
     `parts` are in the middle from top to bottom; they may change with the state.
     """
@@ -69,22 +70,6 @@ class PageView(Part):
 
     def note(self, action: ButtonAction) -> None:
         """Note what was done for a press, if the page shows that."""
-
-    def fields(self) -> Iterable[widgets.Widget]:
-        """Return the widgets into which somebody may have typed what no state knows yet."""
-        return ()
-
-    def foldable(self) -> Iterable[Fold]:
-        """Return what can be folded away here, in any view of the page that was made; later views come last."""
-        return ()
-
-    def adopt(self, other: PageView) -> None:
-        """Take over what was typed into a page that this one replaces, and what was open there."""
-        with self.quiet():
-            for new, old in zip(self.fields(), other.fields(), strict=True):
-                new.value = old.value
-            for new, old in zip(self.foldable(), other.foldable(), strict=False):
-                new.unfolded = old.unfolded
 
     def close(self) -> None:
         """Free every model of this page."""

@@ -68,14 +68,13 @@ def _draw_gpu(gpu: Gpu, vendor: Vendor, name: str, through: str, most: float) ->
     else:
         verdict = html.light("unknown", say("not used by this choice"))
     driver = say("Driver {version}", version=gpu.driver) if gpu.driver else ""
-    facts = " · ".join(filter(None, (driver, gpu.gfx, gpu.compute_capability)))
     return joined(
         [
             tag("p", MAKERS.get(vendor, say("Maker unknown")), class_=f"ptsa-maker ptsa-maker-{vendor.value}"),
             tag("h3", name),
             tag("p", verdict),
             html.bar(gpu.vram_gb / most, say("Graphics memory"), f"{gpu.vram_gb:g} GB") if gpu.vram_gb else "",
-            tag("p", facts, class_="ptsa-lead") if facts else "",
+            tag("p", driver, class_="ptsa-lead") if driver else "",
         ]
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import ipywidgets as widgets
 
@@ -107,23 +106,11 @@ class WrongPage(PageView):
         self.head, self.aside, self.answer, self.samples = (make(Drawing) for _number in range(4))
         self.more, self.lines = make(Drawing), make(Drawing)
         self.aside.add_class("ptsa-aside")
-        self.lent = False  # whether the box has gone to a page of another language
+        self.box = LogBox(*_box_callbacks(session))
         self.others = make(Drawing)
         self.ways = make(widgets.VBox)
         self.fold = make(Fold)
         self.addons = AddonParts(session, Page.WRONG)
-
-    @cached_property
-    def box(self) -> LogBox:
-        """The place for a log, unless the page that this one replaces has handed on its own."""
-        return LogBox(*_box_callbacks(self.session))
-
-    def adopt(self, other: PageView) -> None:
-        """Take over the box of a page that this one replaces, as only the browser knows its text, and open folds."""
-        if isinstance(other, WrongPage):
-            self.box, other.lent = other.box, True
-            self.addons.adopt(other.addons)
-            self.fold.unfolded = other.fold.unfolded
 
     def follow(self, state: State) -> None:
         """Show what was looked at or the answer, the log as the state has it, the fixes, and the add-ons."""
@@ -176,10 +163,9 @@ class WrongPage(PageView):
         return make_footer(state)
 
     def close(self) -> None:
-        """Free every model, but that of a box which another page has taken over."""
+        """Free every model."""
         drawn = (self.head, self.aside, self.answer, self.samples, self.more, self.lines)
-        box = () if self.lent else (self.box,)
-        for widget in (*drawn, *box, self.fold, self.others, self.ways, self.addons):
+        for widget in (*drawn, self.box, self.fold, self.others, self.ways, self.addons):
             widget.close()
 
 

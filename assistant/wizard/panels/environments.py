@@ -126,12 +126,12 @@ class EnvironmentsPage(PageView):
         super().__init__(session)
         self._removing = ""
         self.lead, self.difference = make(Drawing), make(Drawing)
-        self.log = make(Details, title=say("The log"))
+        self.log = make(Details, title=lambda: say("The log"))
         self.rows = make(Drawing)
         self.folder = make(
             widgets.Text,
-            description=say("Look in another folder"),
-            placeholder=say("a folder, or an environment"),
+            description=lambda: say("Look in another folder"),
+            placeholder=lambda: say("a folder, or an environment"),
             continuous_update=False,
         )
         self.folder.observe(self._on_folder, "value")
@@ -173,10 +173,6 @@ class EnvironmentsPage(PageView):
             note = sentences((say("{name} was mended.", name=summary.name), undo_notice(summary.undo)))
             return Footer(label=say("Set up another"), actions=another, note=note, others=(undo, drop, again))
         return Footer(label=say("Set up another"), actions=another, others=(again,))
-
-    def fields(self) -> tuple[widgets.Widget, ...]:
-        """Return the field of the folder."""
-        return (self.folder,)
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""

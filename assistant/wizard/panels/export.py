@@ -38,10 +38,10 @@ class ExportPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.lead, self.written = make(Drawing), make(Drawing)
-        self.files = make(Details, title=say("The individual files"))
+        self.files = make(Details, title=lambda: say("The individual files"))
         self.purpose = make(Drawing)
-        self.fold = make(Fold, title=say("Choose individual files or another folder"))
-        self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
+        self.fold = make(Fold, title=lambda: say("Choose individual files or another folder"))
+        self.folder = make(widgets.Text, description=lambda: say("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         self.formats = make(Drawing)
         controls = make(widgets.VBox, children=(self.folder, self.formats))

@@ -284,17 +284,19 @@ class Done(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.adding = make(Drawing)
-        self.checks = make(Details, title=say("The checks, one by one, with times"))
-        self.where = make(Details, title=say("Where it is"))
+        self.checks = make(Details, title=lambda: say("The checks, one by one, with times"))
+        self.where = make(Details, title=lambda: say("Where it is"))
         self.next = make(Drawing)
         self.opened = False  # whether the first notebook was asked for
         self.packages = make(
-            widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
+            widgets.Text, description=lambda: say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
-        self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
+        self.measure = make(
+            widgets.Button, description=lambda: say("Check everything and measure the speed (about a minute)")
+        )
         self.measure.on_click(lambda _button: self._measure())
-        self.fold = make(Fold, title=say("Add packages"))
+        self.fold = make(Fold, title=lambda: say("Add packages"))
         box = make(widgets.VBox, children=(self.packages, self.adding))
         self.parts = (self.next, self.fold, box, self.checks, self.where, self.measure)
 

@@ -66,9 +66,9 @@ class SetupPage(PageView):
         self.pictures: dict[str, Picture | None] = {}  # by folder; None while it draws, or if it could not
         self.changes = Changes(session)
         self.addons = AddonParts(session, Page.SETUP)
-        self.why = make(Details, title=say("Why this one, and what else would work"))
-        self.commands = make(Details, title=say("The exact commands and the folder"))
-        self.log = make(Details, title=say("The log"))
+        self.why = make(Details, title=lambda: say("Why this one, and what else would work"))
+        self.commands = make(Details, title=lambda: say("The exact commands and the folder"))
+        self.log = make(Details, title=lambda: say("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
             Stage.LOOKING: (self.lead, self.aside, *changes),
@@ -165,20 +165,6 @@ class SetupPage(PageView):
         if find_stage(self.session.state) is Stage.DONE:
             self.done.note(action)
 
-    def foldable(self) -> tuple[Fold, ...]:
-        """Return every fold, those that are not shown now among them."""
-        return tuple(part for part in self._every_part() if isinstance(part, Fold))
-
-    def adopt(self, other: PageView) -> None:
-        """Take over the offer of a saved setup and add-ons, too: what was saved since then is this very setup."""
-        if isinstance(other, SetupPage):
-            if find_stage(self.session.state) is Stage.DONE:
-                self.done.opened = other.done.opened
-                self.done.follow(self.session.state)
-            self.offer.saved, self.receipt, self.pictures = other.offer.saved, other.receipt, other.pictures
-            self.addons.adopt(other.addons)
-        super().adopt(other)
-
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
         for widget in (*self._every_part(), self.addons):
@@ -274,6 +260,14 @@ def _progress_text(saved: Saved) -> str:
     return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
 
 
+def _backends() -> list[tuple[str, str]]:
+    return [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
+
+
+def _builds() -> list[tuple[str, bool]]:
+    return [(say("Releases"), False), (say("Nightly, little tested"), True)]
+
+
 FACT = "fact"  # begins the key of a fact among the cards
 
 
@@ -283,7 +277,7 @@ class Changes(Part):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._settable: tuple[Fact, ...] = ()
-        self.fold = make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds"))
+        self.fold = make(Fold, title=lambda: say("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
@@ -291,37 +285,37 @@ class Changes(Part):
         """Make and connect the controls and show the present state in them, unless that was done before."""
         if self.box.children:
             return
-        self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
+        self.machine = make(widgets.Dropdown, options=machine_options, description=lambda: say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = make(widgets.Dropdown, description=say("Fact to change"))
+        self.fact = make(widgets.Dropdown, description=lambda: say("Fact to change"))
         self.fact.observe(lambda _change: self._show_example(), "value")
-        self.fact_value = make(widgets.Text, description=say("New value"), continuous_update=False)
+        self.fact_value = make(widgets.Text, description=lambda: say("New value"), continuous_update=False)
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
         self.facts = make(Drawing)
-        self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
+        self.choice = make(widgets.Dropdown, description=lambda: say("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
-        backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
-        self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
+        self.backend = make(widgets.Dropdown, options=_backends, description=lambda: say("Backend"))
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
-        builds = [(say("Releases"), False), (say("Nightly, little tested"), True)]
-        self.builds = make(widgets.Dropdown, options=builds, description=say("Builds"))
+        self.builds = make(widgets.Dropdown, options=_builds, description=lambda: say("Builds"))
         self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
         self.python = make(
-            widgets.Text, description=say("Python"), placeholder=say("chosen for you"), continuous_update=False
+            widgets.Text,
+            description=lambda: say("Python"),
+            placeholder=lambda: say("chosen for you"),
+            continuous_update=False,
         )
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
-        places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL_TARGET)]
-        self.where = make(widgets.Dropdown, options=places, description=say("Where"))
+        self.where = make(widgets.Dropdown, options=self._places, description=lambda: say("Where"))
         self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
             widgets.Text,
-            description=say("Folder"),
-            placeholder=say("a folder of its own, chosen for you"),
+            description=lambda: say("Folder"),
+            placeholder=lambda: say("a folder of its own, chosen for you"),
             continuous_update=False,
         )
         self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
-        self.again = make(widgets.Button, description=say("Look at the machine again"))
+        self.again = make(widgets.Button, description=lambda: say("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
         self.box.children = (
             self.choice,
@@ -340,12 +334,17 @@ class Changes(Part):
         with self.quiet():
             self.follow(self.session.state)
 
+    def _places(self) -> list[tuple[str, str]]:
+        """Return where to install; the assistant's own environment is no such place."""
+        kernel = [] if is_kernel_ours(self.session.state) else [(say("The environment of this kernel"), KERNEL_TARGET)]
+        return [(say("A new environment"), ""), *kernel]
+
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
 
     def _set_target(self, target: str) -> None:
         """Choose the environment's folder, "" for the usual one; show why a path that is not absolute is refused."""
-        if self._quiet:
+        if self._quiet or Part.rewording:
             return
         try:
             self.session.dispatch(Choose(target=str(full_path(target, relative=False)) if target else ""))
@@ -354,7 +353,7 @@ class Changes(Part):
 
     def _set_fact(self, value: str) -> None:
         """Set the chosen fact of the machine by hand; show why a value that does not fit it is refused."""
-        if self._quiet or not (self.fact.value and value):
+        if self._quiet or Part.rewording or not (self.fact.value and value):
             return
         try:
             check_fact(self.fact.value, value)
@@ -391,8 +390,6 @@ class Changes(Part):
         kernel = state.choices.target == KERNEL_TARGET
         self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
-        if is_kernel_ours(state):
-            self.where.options = self.where.options[:1]
         self._show_facts(state)
 
     def _show_facts(self, state: State) -> None:
