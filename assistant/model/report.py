@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from typing import Literal
 
 from assistant.i18n import Message, Text, _, ngettext, verbatim
@@ -138,7 +139,7 @@ class Status(Enum):
     SLOW = "slow"
 
 
-HANGS = 3  # chosen: checks that do not end, from which the device hangs and not one operator is slow
+HANGS = 3  # chosen: checks in a row that do not end, from which the device hangs and not one operator is slow
 RIGHT = {Status.PASSED, Status.SLOW}  # slow is not wrong
 _WORDS = {
     Status.PASSED: _("passed"),
@@ -226,11 +227,13 @@ class Report(Record, frozen=True):
     def unfinished(self) -> tuple[Check, ...]:
         """The checks of the device for which the time did not suffice, as on a busy machine; that is no failure.
 
-        () where an essential one is among them, or so many that it is the device that hangs.
+        () where an essential one is among them, or so many in a row that it is the device that hangs.
         """
-        late = [check for check in self.checks if check.status is Status.TIMEOUT and not checked_package(check.key)]
-        hangs = len(late) >= HANGS or not ESSENTIAL.isdisjoint(check.key for check in late)
-        return () if hangs else tuple(late)
+        own = [check for check in self.checks if not checked_package(check.key)]
+        runs = [list(run) for late, run in groupby(own, lambda check: check.status is Status.TIMEOUT) if late]
+        late = tuple(check for run in runs for check in run)
+        hangs = any(len(run) >= HANGS for run in runs) or not ESSENTIAL.isdisjoint(check.key for check in late)
+        return () if hangs else late
 
     @property
     def unusable(self) -> tuple[str, ...]:
@@ -249,10 +252,10 @@ def verdict(report: Report) -> Message:
     ran = [check for check in report.checks if check.status is not Status.SKIPPED and check not in late]
     if report.usable and report.lacking:
         text = _("Usable on the device {device}, but it lacks: {lacking}.")
+    elif report.passed and late:
+        text = _("All checks that finished passed on the device {device}; not finished in time: {late}.")
     elif report.passed:
         text = _("All checks passed on the device {device}.")
-        if late:
-            text = _("All checks that finished passed on the device {device}; not finished in time: {late}.")
     elif len(report.unusable) == len(report.wrong) > 0:
         text = _("The device {device} works, but these packages that you asked for do not: {packages}.")
     else:

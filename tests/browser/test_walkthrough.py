@@ -140,10 +140,13 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, pictur
     expect(wizard.get_by_text("No problem was found")).to_have_count(0)
 
 
+FEW = 9  # files that one purpose writes at most: who is given 35 looks for the one that matters
+
+
 def expect_written(wizard: Locator, folder: Path, downloaded: Path) -> None:
     """Find the files of a configuration in their folder, in what was downloaded, and on the page."""
-    assert {path.name for path in folder.iterdir()} >= {".env", "requirements.txt", "assistant.toml", "report.md"}
-    assert "INFERENCE_DEVICE=cpu" in (folder / ".env").read_text()
+    assert {path.name for path in folder.iterdir()} >= {"requirements.txt", "assistant.toml", "report.md"}
+    assert len(list(folder.iterdir())) <= FEW
     with zipfile.ZipFile(downloaded) as pack:
         assert pack.read("report.md") == (folder / "report.md").read_bytes()
     unfold(wizard, "The individual files")
@@ -198,6 +201,7 @@ def test_the_whole_journey_by_keyboard_alone(
     tab_to(wizard, "radio", "A colleague to make the same environment on a similar machine")
     page.keyboard.press("ArrowRight")
     expect(wizard.get_by_role("radio", name="My project")).to_be_checked()
+    page.keyboard.press("ArrowLeft")
     press(wizard, "Write the files")
     with page.expect_download() as download:
         tab_to(wizard, "link", "Download configuration.zip")

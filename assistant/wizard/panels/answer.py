@@ -101,7 +101,7 @@ def _machine_row(state: State, wrong: list[Finding]) -> Row:
 
 def _environment_row(state: State) -> Row:
     """Return the row of the setup's environment: what its checks found, or that there is none."""
-    others = html.button(say("My environments"), f"{LOOK}:environment")
+    others = html.button(say("See all"), f"{LOOK}:environment")
     report = state.report if state.environment else None
     if report is None:
         words = say("not checked yet") if state.environment else say("none was set up here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from packaging.version import Version
 
+from assistant.detect import facts_to_set
 from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Prepared
 from assistant.machines import label, shipped
@@ -84,7 +85,8 @@ def draw_machine(state: State) -> Markup:
     if state.detection is None:
         return html.NOTHING
     machine = state.detection.machine
-    sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
+    labels = {fact.name: fact.label for fact in facts_to_set(machine)}
+    sources = html.table((labels.get(item.fact, item.fact), item.source, item.text) for item in machine.evidence)
     nothing = say("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
     overrides = state.choices.overrides.items()
     by_hand = (say("{fact} = {value}: set by you.", fact=fact, value=value) for fact, value in overrides)

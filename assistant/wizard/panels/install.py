@@ -255,7 +255,7 @@ def retry_footer(state: State) -> Footer:
     return Footer(label=say("Try again"), actions=(Begin(task=task_to_repeat(state)),), others=tuple(others))
 
 
-SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
+SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–", Status.TIMEOUT: "…"}
 
 
 def draw_checks(report: Report) -> Markup:

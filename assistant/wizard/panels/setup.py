@@ -147,7 +147,8 @@ class SetupPage(PageView):
         if self.offer.installed and not busy:
             install = (Other(label=say("Install"), actions=actions),) if actions else ()
             return Footer(label=say("Use it"), actions=self.offer.actions, others=install)
-        return Footer(label=say("Install"), actions=actions, able=not reasons, note=press_effect(state), cancel=busy)
+        label = say("Use it") if state.preview and state.preview.ready else say("Install")
+        return Footer(label=label, actions=actions, able=not reasons, note=press_effect(state), cancel=busy)
 
     def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
         """Return the choice of a build, and what add-ons, the form and the cards of a finished setup answer."""
