@@ -26,16 +26,15 @@ from assistant.host.recording import write_recording
 from assistant.i18n import _
 from assistant.install.site import Marker
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
-from assistant.model.machine import Answer, Detection, Evidence, Machine
-from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.machine import Answer, Evidence, Machine
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
-from assistant.model.report import Check, Environment, Report, Status, Step
+from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import RULES, Lines, Policy, PrivateNames, redact, secret_values
 from assistant.session.diagnosis import log_report
-from assistant.session.state import Detected, Diagnosed, Pasted, Phase, Planned, State, StepStatus
+from assistant.session.state import Pasted, Phase, State
 from assistant.session.store import Store
 from assistant.verify.runner import Group, Results
-from assistant.wizard.saved_page import write_page
 
 ROOT = Path(__file__).parents[1] / "assistant"
 KNOWN = PrivateNames(users=(USER,), hosts=(HOST,), secrets=secret_values(VARIABLES))
@@ -100,20 +99,6 @@ def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:
     """Return a cause that holds a text wherever one can, shown by the first line."""
     fix = Remedy(text=text, commands=(text,), env={"NOTE": text}, check=(text,))
     return [(Diagnosis(key="x", title=text, cause=text, evidence=(text,), remedies=(fix,)), 0)]
-
-
-def _page(text: str, _folder: Path) -> str:
-    failed = StepStatus(phase=Phase.FAILED, message=_("It failed: {reason}", reason=text), hint=text)
-    return write_page(
-        State(
-            statuses={Step.DETECT: StepStatus(phase=Phase.DONE), Step.PLAN: failed, Step.DIAGNOSE: failed},
-            log=tuple(text.splitlines()) if "PRIVATE" not in text else (text,),
-            pasted=Pasted(text=text),
-            detected=Detected(detection=Detection(machine=_machine(text))),
-            planned=Planned(planning=Planning(choice=_plan(text), plans=(_plan(text),))),
-            diagnosed=Diagnosed(markdown=text),
-        )
-    )
 
 
 def _export(text: str, _folder: Path) -> str:
@@ -192,7 +177,6 @@ def _child(text: str, _folder: Path) -> str:
 PRODUCERS: dict[str, Producer] = {
     "cli/detect.py:detect": _recording,
     "cli/diagnose.py:diagnose": _report,
-    "wizard/saved_page.py:find_file": _page,
     "export/write.py:write_all": _export,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
@@ -310,7 +294,6 @@ def test_every_writer_of_a_file_is_known():
     """Somebody who writes a new file says here how it is made, or why nothing private can be in it."""
     found = writers_in(ROOT)
     outside = {  # what is handed out without a file of ours, or in lines
-        "wizard/saved_page.py:find_file",
         "export/write.py:write_all, requirements",
         "verify/runner.py:read_line",
         "install/uv.py:call",

@@ -316,9 +316,9 @@ class Child(subprocess.Popen[str]):
         if reason == "limit":
             raise TimeoutError(self.limit)
 
-    def restart_limit(self) -> None:
-        """Let the time limit begin now."""
-        self._deadline = time.monotonic() + self.limit
+    def restart_limit(self, times: float = 1) -> None:
+        """Let the time limit begin now, that many times as long."""
+        self._deadline = time.monotonic() + self.limit * times
 
     def start_threads(self, text: str, longest: int) -> None:
         """Start a thread that reads the output, and one that writes `text` to the input, if there is one.

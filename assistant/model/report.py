@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from typing import Any, Literal
 
 from assistant.i18n import Message, Text, _, ngettext, verbatim
@@ -225,6 +226,7 @@ class Status(Enum):
     SLOW = "slow"
 
 
+HANGS = 3  # chosen: checks in a row that do not end, from which the device hangs and not one operator is slow
 RIGHT = {Status.PASSED, Status.SLOW}  # slow is not wrong
 _WORDS = {
     Status.PASSED: _("passed"),
@@ -284,7 +286,7 @@ class Report(Record, frozen=True):
     @property
     def passed(self) -> bool:
         """Whether a check was right, and so were all others that ran, but for optional ones that are unsupported."""
-        ran = [check for check in self.checks if check.status is not Status.SKIPPED]
+        ran = [check for check in self.checks if check.status is not Status.SKIPPED and check not in self.unfinished]
         right = [check for check in ran if check.status in RIGHT]
         spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in OPTIONAL]
         return bool(right) and len(right) + len(spared) == len(ran)
@@ -295,7 +297,10 @@ class Report(Record, frozen=True):
 
         Nothing is to be compared where packages alone were checked, as a project without torch has them.
         """
-        outcomes = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
+        outcomes = {check.status for check in self.checks if check not in self.unfinished} - {
+            Status.SKIPPED,
+            Status.UNSUPPORTED,
+        }
         packages = [check for check in self.checks if checked_package(check.key)]
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
         compared = compared or 0 < len(packages) == len(self.checks)
@@ -308,8 +313,21 @@ class Report(Record, frozen=True):
 
     @property
     def wrong(self) -> tuple[Check, ...]:
-        """The checks that were neither right nor skipped, unsupported ones included."""
-        return tuple(check for check in self.checks if check.status not in {*RIGHT, Status.SKIPPED})
+        """The checks that were neither right, skipped nor unfinished, unsupported ones included."""
+        ended = (check for check in self.checks if check not in self.unfinished)
+        return tuple(check for check in ended if check.status not in {*RIGHT, Status.SKIPPED})
+
+    @property
+    def unfinished(self) -> tuple[Check, ...]:
+        """The checks of the device for which the time did not suffice, as on a busy machine; that is no failure.
+
+        () where an essential one is among them, or so many in a row that it is the device that hangs.
+        """
+        own = [check for check in self.checks if not checked_package(check.key)]
+        runs = [list(run) for late, run in groupby(own, lambda check: check.status is Status.TIMEOUT) if late]
+        late = tuple(check for run in runs for check in run)
+        hangs = any(len(run) >= HANGS for run in runs) or not ESSENTIAL.isdisjoint(check.key for check in late)
+        return () if hangs else late
 
     @property
     def unusable(self) -> tuple[str, ...]:
@@ -324,9 +342,12 @@ class Report(Record, frozen=True):
 
 def verdict(report: Report) -> Message:
     """Return a report's result in one sentence: all passed, usable but incomplete, or what or how many failed."""
-    ran = [check for check in report.checks if check.status is not Status.SKIPPED]
+    late = report.unfinished
+    ran = [check for check in report.checks if check.status is not Status.SKIPPED and check not in late]
     if report.usable and report.lacking:
         text = _("Usable on the device {device}, but it lacks: {lacking}.")
+    elif report.passed and late:
+        text = _("All checks that finished passed on the device {device}; not finished in time: {late}.")
     elif report.passed:
         text = _("All checks passed on the device {device}.")
     elif len(report.unusable) == len(report.wrong) > 0:
@@ -334,8 +355,14 @@ def verdict(report: Report) -> Message:
     else:
         text = _("{passed} of {ran} checks passed on the device {device}.")
     passed, packages = sum(check.status in RIGHT for check in ran), ", ".join(dict.fromkeys(report.unusable))
+    titles = tuple(check_title(check.key) for check in late)
     return text.format(
-        device=report.device, ran=len(ran), passed=passed, lacking=", ".join(report.lacking), packages=packages
+        late=titles,
+        device=report.device,
+        ran=len(ran),
+        passed=passed,
+        lacking=", ".join(report.lacking),
+        packages=packages,
     )
 
 

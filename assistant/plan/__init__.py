@@ -13,4 +13,4 @@ from assistant.plan.planner import (
     without_unused_facts,
 )
 from assistant.plan.requirements import requested_packages
-from assistant.plan.target import USUAL_PYTHON, Target, card_name, find_target
+from assistant.plan.target import USUAL_PYTHON, Target, card_name, find_target, known_gpus

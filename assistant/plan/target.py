@@ -293,6 +293,25 @@ def card_name(machine: Machine, backend: Backend) -> str:
     return short_name(card) if card else ""
 
 
+class KnownGpu(NamedTuple):
+    """A GPU as people know it: its maker, its short name, and whether a backend drives cards of that maker."""
+
+    gpu: Gpu
+    vendor: Vendor
+    name: str
+    driven: bool
+
+
+def known_gpus(machine: Machine, backend: Backend | None) -> tuple[KnownGpu, ...]:
+    """Return the different GPUs of a machine, for a backend if one is given."""
+    cards = zip(machine.gpus, find_cards(machine), strict=True)
+    known = (
+        KnownGpu(gpu, card.vendor, short_name(card) or gpu.label, backend is not None and is_driven_by(card, backend))
+        for gpu, card in cards
+    )
+    return tuple(dict.fromkeys(known))
+
+
 def short_name(card: Card) -> str:
     """Return a GPU's name without maker and trademarks, cut to `_LONGEST_NAME` characters."""
     name = "".join(filter(str.isprintable, card.name))

@@ -133,15 +133,15 @@ class Begin(Action, frozen=True):
     def after(self, state: State) -> State:
         """Return the state with the task running and its page shown; unchanged if the task is blocked.
 
-        The log is emptied, but not for diagnosing, adding packages, add-ons and, except repair and undo, tasks about
-        environments.
+        The log is emptied, but not for verifying, diagnosing, adding packages, add-ons and, except repair and undo,
+        tasks about environments.
         """
         task = self.task
         if blockers(state, task):
             return state
         new = state.with_status(task, StepStatus(phase=Phase.RUNNING))
-        # What the failed task said is what there is to diagnose.
-        keeps = task in {Task.DIAGNOSE, Task.ADD, Task.ADDON} or (
+        # What the failed task said is what there is to diagnose, and what an installation said is asked for after it.
+        keeps = task in {Task.VERIFY, Task.DIAGNOSE, Task.ADD, Task.ADDON} or (
             task.is_about_environments and task not in _CHANGE_OTHERS
         )
         log = state.log if keeps else ()

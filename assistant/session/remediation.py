@@ -61,7 +61,7 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
     if not text:
         return Diagnosed(findings=findings, explained=pasted)
     log = read_log(text)
-    origin = log_origin(log, machine) if pasted.text else "same"
+    origin = (pasted.whose or log_origin(log, machine)) if pasted.text else "same"
     log_machine = machine_of_log(log, machine, origin) if pasted.text else machine
     causes = find_causes_and_lines(log, log_machine)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]

@@ -269,7 +269,7 @@ class Pasted(Record, frozen=True):
     """A log that the user gave: all of its `text`, or, of a long one, its beginning and its `tail`.
 
     `size` in bytes and `lines` are those of a long one, whose whole text lies in the private file `path`; `name` is
-    that of the file which it came from.
+    that of the file which it came from. `whose` is what the user says of its computer: "same", "other" or nothing.
     """
 
     text: str = ""
@@ -278,6 +278,7 @@ class Pasted(Record, frozen=True):
     lines: int = 0
     name: str = ""
     path: str = ""
+    whose: Literal["", "same", "other"] = ""
 
 
 class Place(Record, frozen=True):

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from assistant.verify.runner import missing_system_parts, report_findings, run, run_checks
+from assistant.verify.runner import Picture, draw_picture, missing_system_parts, report_findings, run, run_checks

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,12 +22,14 @@ from assistant.catalog.tables import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, Child, running
 from assistant.i18n import Message, Text, _, first_line, lines, render, sentences
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Backend, Plan, packages_to_import
 from assistant.model.record import Record, decoder, replace
 from assistant.model.report import (
     CHECKS,
+    ESSENTIAL,
+    HANGS,
     RIGHT,
     Check,
     Environment,
@@ -52,7 +55,6 @@ FIRST = {"import", "device", "copy"}  # a device that dies at these will not do 
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 # Chosen: a library's last words before a crash fit, and a flood of them does not fill the report.
 STRAY_LINES = 20
-MOST_TIMEOUTS = 3  # chosen: checks in a row that do not end, from which the device hangs and not one operator
 LINE_LIMIT = 2000
 IMPORT_LIMIT_FACTOR = 2  # times a check's limit (chosen): an import may have to compile its modules first
 IMPORT_WORKERS = 2  # distributions imported at once: each import keeps a core busy, and some take a gigabyte
@@ -160,6 +162,35 @@ def run_checks(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest
     return results.report(time.monotonic() - started)
 
 
+class Picture(NamedTuple):
+    """A picture that an environment's device computed: a PNG in base64, its points, and the seconds that it took.
+
+    `times` is how many times as fast that was as on the CPU, None where the CPU itself is the device.
+    """
+
+    png: str
+    points: int
+    seconds: float
+    times: float | None
+
+
+def draw_picture(environment: Environment, plan: Plan) -> Picture | None:
+    """Let an environment draw a picture on its plan's device; return None if it cannot."""
+    keys, device = ("import", "device", "picture"), plan.backend.value
+    if not Path(environment.python).exists():
+        return None
+    try:
+        report = run_checks(environment.python, device, lambda _event: None, level=keys, variables=plan.env)
+    except AssistantError:
+        return None
+    drawn, png = report.checks[-1], report.facts.get("picture", "")
+    if not (png and drawn.seconds and drawn.speed):
+        return None
+    cpu = drawn.speed.cpu_rate
+    points = round(1e6 * drawn.speed.rate * drawn.seconds)
+    return Picture(png, points, drawn.seconds, drawn.speed.rate / cpu if cpu else None)
+
+
 def _list_questions(packages: Sequence[str], recipe: str, *, calls: bool) -> tuple[dict[str, dict[str, object]], Text]:
     """Return what the child is to check of each distribution and of a recipe, by the check's key, and a message.
 
@@ -256,8 +287,8 @@ class Group:
         """
         try:
             for line in child:
-                if self.read_line(line):
-                    child.restart_limit()
+                if key := self.read_line(line):
+                    child.restart_limit(IMPORT_LIMIT_FACTOR if key == "import" else 1)
                 if checked_package(self.keys[0]) and not self._results.open_keys(self.keys):
                     return
         except TimeoutError:
@@ -307,7 +338,7 @@ class Group:
         the third timeout in a row.
         """
         self._timeouts += 1
-        go_on = self._results.done.keys() >= FIRST and self._timeouts < MOST_TIMEOUTS
+        go_on = self._results.done.keys() >= FIRST and self._timeouts < HANGS
         self._stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.", seconds=limit), go_on=go_on)
 
     def _stop(self, status: Status, detail: Text, *, go_on: bool) -> None:
@@ -385,6 +416,8 @@ def check_finding(check: Check, device: str) -> Finding | None:
     if check.status not in _FINDINGS:
         return None
     severity, text = _FINDINGS[check.status]
+    if check.status is Status.TIMEOUT and check.key not in ESSENTIAL:
+        severity = Severity.INFO  # a busy machine is slow, not wrong
     finding = Finding(
         key=f"verify.{check.key}",
         severity=severity,

@@ -5,12 +5,16 @@ Each is compared with itself in float64 on the CPU and then timed; nothing is do
 
 from __future__ import annotations
 
+import base64
 import copy
+import struct
+import time
+import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from assistant.verify.child import Checks, Compute, Result, Target, Tensor
+    from assistant.verify.child import Array, Checks, Compute, Module, Result, Target, Tensor
 
 Model = Any  # torch is there once the target has imported it
 TOLERANCE = 5e-3  # of float32 through a whole model; chosen
@@ -193,7 +197,59 @@ def run_lora(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: AN
     return [torch.stack(losses)]
 
 
+PICTURE = (400, 600)  # points, down and across, as in the first notebook
+
+
+def draw_picture(target: Target) -> Result:
+    """Draw a Julia set on the device, send it as the fact "picture", and return its speed beside the CPU's.
+
+    The fact is a PNG in base64, of every second point in each direction. On a GPU the second run counts, as the first
+    may compile.
+    """
+    gpu = target.kind != "cpu"
+    seconds, steps = [time_picture(target) for _ in range(2 if gpu else 1)][-1]
+    target.require_device(steps)
+    target.report_facts(picture=png_of(target.numpy, steps.cpu().numpy()[::2, ::2]))
+    points = PICTURE[0] * PICTURE[1] / 1e6
+    speed = {"rate": points / seconds, "unit": "million points/s"}
+    if gpu:
+        speed["cpu_rate"] = points / time_picture(target.make_cpu_target())[0]
+    return {"status": "passed", "seconds": seconds, "speed": speed}
+
+
+def time_picture(target: Target) -> tuple[float, Tensor]:
+    """Return the seconds that a Julia set took, and how many of 100 steps each point stays near."""
+    torch, device = target.torch, target.device
+    started = time.perf_counter()
+    down, across = (torch.linspace(-1, 1, PICTURE[0]), torch.linspace(-1.5, 1.5, PICTURE[1]))
+    y, x = down.to(device)[:, None].repeat(1, PICTURE[1]), across.to(device)[None, :].repeat(PICTURE[0], 1)
+    steps = torch.zeros_like(x)
+    for _ in range(100):
+        across2, down2 = x * x, y * y
+        steps += (across2 + down2 < 4).float()  # noqa: PLR2004 - two squared: beyond it no point comes back
+        x, y = across2 - down2 - 0.8, 2 * x * y + 0.156
+    target.wait([steps])
+    return time.perf_counter() - started, steps
+
+
+def png_of(np: Module, steps: Array) -> str:
+    """Return whole numbers from 0 to 100 as a PNG with a palette from night blue to pale yellow, in base64."""
+    share = np.linspace(0, 1, 101) ** 0.5
+    colours = np.stack([share**0.7, share**1.8, 0.25 + 0.55 * np.sin(2.6 * share)], axis=1)
+    height, width = steps.shape
+    rows = np.concatenate([np.zeros((height, 1)), steps], axis=1).astype("uint8").tobytes()
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, 3, 0, 0, 0))
+    palette = chunk(b"PLTE", (255 * colours.clip(0, 1)).astype("uint8").tobytes())
+    whole = head + palette + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + whole).decode()
+
+
 CHECKS: Checks = {
+    "picture": (draw_picture, ("device",)),
     "workload.llm": (workload_llm, ("copy",)),
     "workload.tts": (workload_tts, ("copy",)),
     "workload.vocoder": (workload_vocoder, ("copy",)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from collections.abc import Iterable
 from contextvars import copy_context
 from typing import Any
 
@@ -22,6 +23,7 @@ from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
     SHOW_FOLDER,
+    ButtonAction,
     Footer,
     OpenNotebook,
     ShowFolder,
@@ -32,9 +34,8 @@ from assistant.wizard.head import (
     send_notebook,
     write_notebook,
 )
-from assistant.wizard.panels import PAGES, PageView, busy_footer
-from assistant.wizard.saved_page import find_file
-from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
+from assistant.wizard.panels import PAGES, PageView, Part, busy_footer, find_file
+from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
 LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
@@ -50,10 +51,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.session = session
         self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
-        self._replaced: dict[Page, PageView] = {}  # those of another language, until their page is shown again
         self._drawn = session.state
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
+        self._opened: OpenNotebook | None = None  # the notebook that the browser was asked for last
         self.head = make(Head, languages=list(LANGUAGES.items()))
         self.head.on_msg(self._handle_head_message)
         self.banner, self.middle = make(Drawing), make(widgets.VBox)
@@ -72,7 +73,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def close(self) -> None:
         """Free every model; closing the root alone would leave the others."""
-        for part in (*self._pages.values(), *self._replaced.values(), *self.children, self.banner):
+        for part in (*self._pages.values(), *self.children, self.banner):
             part.close()
         super().close()
 
@@ -82,7 +83,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             return
         with self._lock:
             use_language(code)
-            self._replaced, self._pages = {**self._replaced, **self._pages}, {}
+            Part.rewording = True  # a list whose words change is chosen from by nobody
+            try:
+                reword()
+            finally:
+                Part.rewording = False
             self._draw(self.session.state)
 
     def press(self, name: str, offer: object = None, view: object = None) -> None:
@@ -101,15 +106,20 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 return
         actions = {"main": footer.actions if footer.able else ()}
         actions |= {f"other{number}": other.actions for number, other in enumerate(footer.others)}
-        for action in actions.get(name, ()):
+        self._do(actions.get(name, ()), view)
+
+    def _do(self, actions: Iterable[ButtonAction], view: object) -> None:
+        """Do what a button is for; what only the browser can do is sent to its page `view`."""
+        for action in actions:
             if isinstance(action, OpenNotebook):
-                state = self.session.state
-                if state.environment and state.plan:
-                    send_notebook(self.foot, state.environment, state.plan, view)
+                self._opened = action
+                send_notebook(self.foot, action, view)
             elif isinstance(action, ShowFolder):
                 self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
             else:
                 self.session.dispatch(action)
+            with self._lock:
+                self._pages[self._drawn.page].note(action)
 
     def follow(self) -> None:
         """Show each state that the session comes to, until the wizard is closed.
@@ -144,23 +154,15 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._draw_foot(state)
 
     def _draw_page(self, state: State) -> None:
-        """Show the page of a state between head and foot, below the banner; make it first if that has not been done.
-
-        A new one takes over what was typed into the page of another language that it replaces, which is closed.
-        """
+        """Show the page of a state between head and foot, below the banner; make it if it has not been shown yet."""
         page = state.page
-        old = self._replaced.pop(page, None)
         if page not in self._pages:
             self._pages[page] = PAGES[page](self.session)
-            if old:
-                self._pages[page].adopt(old)
         with self._pages[page].quiet():
             self._pages[page].follow(state)
         parts = (self.banner, *self._pages[page].parts)
         if self.middle.children != parts:
             self.middle.children = parts
-        if old:
-            old.close()
 
     def _footer(self, state: State) -> Footer:
         return (
@@ -183,9 +185,17 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         draw_progress(self.foot, state, self._since)
 
     def _handle_head_message(self, _widget: object, content: object, _buffers: object) -> None:
-        """Send a file, change the language or show a page, as a message of the head asks; ignore any other."""
+        """Send a file, change the language, show a page or do what was pressed, as a message of the head asks.
+
+        Any other message is ignored, and so is a press on what the page does not show any more.
+        """
         message = content if isinstance(content, dict) else {}
-        key, code = message.get("file"), message.get("language")
+        key, code, press = message.get("file"), message.get("language"), message.get("press")
+        if isinstance(press, str):
+            with self._lock:
+                self.catch_up()
+                actions = self._pages[self._drawn.page].pressed(press, self._drawn)
+            self._do(actions, message.get("view"))
         if isinstance(key, str):
             self.session.run_aside(lambda: self._send_file(key, message))
         if isinstance(code, str):
@@ -210,11 +220,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
     def _write_notebook(self) -> None:
-        """Write a first notebook for what was installed into this folder, and show in the foot where, or why not."""
-        state = self.session.state
-        if state.environment and state.plan:
+        """Write the first notebook that the browser refused into this folder; show in the foot where, or why not."""
+        if self._opened:
             try:
-                note = write_notebook(state.environment, state.plan, state.environment.launcher_name)
+                note = write_notebook(self._opened)
             except AssistantError as error:
                 note = render(sentences((error.message, error.hint)))
             self.foot.note = html.inline(note)

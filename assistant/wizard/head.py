@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipywidgets as widgets
-
 from assistant.export import first_notebook, write_first_notebook
 from assistant.host.files import current_folder
 from assistant.i18n import Text, language, render, say
@@ -15,16 +13,22 @@ from assistant.model.record import Record
 from assistant.model.report import Environment, Step
 from assistant.model.visible import Markup, style, tag, visible
 from assistant.session.actions import Action
+from assistant.session.remediation import is_diagnosis_current
 from assistant.session.state import Page, Phase, State, StepStatus, find_stage, is_unresolved
 from assistant.wizard import html
 from assistant.wizard.shared_widgets import Foot, Head
 
+NOTEBOOK = "first-steps.ipynb"
 # Events for JupyterLab's extension (labextension/static/remoteEntry.js).
 OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"
 
 
 class OpenNotebook(Record, frozen=True):
-    """Open a first notebook on the kernel of the environment that was made."""
+    """Open a first notebook on the kernel of an environment that was made by a plan."""
+
+    made: Environment
+    plan: Plan
+    name: str = NOTEBOOK
 
 
 class ShowFolder(Record, frozen=True):
@@ -93,25 +97,21 @@ def status_word(status: StepStatus) -> str:
     }[status.phase]
 
 
-NOTEBOOK = "first-steps.ipynb"
+def send_notebook(foot: Foot, opened: OpenNotebook, view: object) -> None:
+    """Ask JupyterLab, in the page `view`, to open a first notebook on the kernel of an environment, and to run it."""
+    made = opened.made
+    given = {"name": opened.name, "kernel": made.kernel, "notebook": first_notebook(made, opened.plan)}
+    foot.send({"event": OPEN_NOTEBOOK, "detail": given, "view": view})
 
 
-def send_notebook(widget: widgets.Widget, made: Environment, plan: Plan, view: object, **detail: str) -> None:
-    """Ask JupyterLab, in the page `view`, to open a first notebook on the kernel of an environment, and to run it.
-
-    `detail` is added to the message's "name", "kernel" and "notebook", or replaces them.
-    """
-    given = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan), **detail}
-    widget.send({"event": OPEN_NOTEBOOK, "detail": given, "view": view})
-
-
-def write_notebook(made: Environment, plan: Plan, name: str) -> str:
+def write_notebook(opened: OpenNotebook) -> str:
     """Write a first notebook for an environment into the current folder, and return a sentence on where it is.
 
-    It is for front ends that cannot open it; one for the same kernel that is there already is not written again. `name`
-    is that of the kernel as people find it. Raises `WorkFailed` if it cannot be written.
+    It is for front ends that cannot open it; one for the same kernel that is there already is not written again. Raises
+    `WorkFailed` if it cannot be written.
     """
-    path = write_first_notebook(current_folder(), made, plan)
+    path = write_first_notebook(current_folder(), opened.made, opened.plan)
+    name = opened.made.launcher_name
     return say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
 
 
@@ -185,6 +185,8 @@ def draw_head(head: Head, state: State) -> None:
     head.view = f"{state.page.value} {find_stage(state).value}" if state.page is Page.SETUP else state.page.value
     if state.page is Page.ENVIRONMENTS and state.environments.repair:
         head.view += " difference"
+    if state.page is Page.WRONG and is_diagnosis_current(state) and state.diagnosed.diagnoses:
+        head.view += f" {state.diagnosed.diagnoses[0].key}"  # its heading is the answer, which is then read out
     head.status = _status_line(state)
 
 

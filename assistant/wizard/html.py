@@ -1,9 +1,11 @@
-"""The pieces that the wizard's HTML is built of; `visible.tag` writes and escapes all of them."""
+"""The pieces that the wizard's HTML is built of; `markup.tag` writes and escapes all of them."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
 
 from assistant.i18n import Text, as_typed, say
 from assistant.model.finding import Finding, Remedy, Severity
@@ -22,10 +24,25 @@ ICONS = {
     "next": "M2.5 8h11M9 3.5 13.5 8 9 12.5",
     "file": "M8 2v8M4.5 6.8 8 10.3l3.5-3.5M2.5 13.5h11",
     "no": "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM3.5 3.5l9 9",
+    "unknown": "M5.5 6a2.5 2.5 0 1 1 3.6 2.2C8.3 8.7 8 9.2 8 10M8 12.6v.3",
+    "chip": "M4 4h8v8H4zM6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5M12 10h2.5M6.5 6.5h3v3h-3z",
+    "learn": "M8 3 1.5 6 8 9l6.5-3zM4 7.3v3.4c2.2 1.8 5.8 1.8 8 0V7.3M14.5 6v4",
+    "picture": "M2 3h12v10H2zM2 11l3.5-3.5 2.5 2.5 2-2 4 4M10.5 5.5v.4",
+    "talk": "M2 3h12v8H7.5L4.5 13.5V11H2zM5 6h6M5 8.3h4",
+    "sound": "M6.2 2.5h3.6v6H6.2zM3.7 7.5c0 5 8.6 5 8.6 0M8 11.3v3M5.5 14.3h5",
+    "eye": "M1.5 8C4.5 3 11.5 3 14.5 8 11.5 13 4.5 13 1.5 8zM8 6a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
+    "tools": "M3 13l6-6M9.5 3a3 3 0 0 0 3.5 3.5L9 10 6 7zM12 12l1.5 1.5",
+    "terminal": "M2 3h12v10H2zM4.5 6l2 2-2 2M8.5 10.5h3",
+    "code": "M5.5 4.5 2 8l3.5 3.5M10.5 4.5 14 8l-3.5 3.5",
+    "lock": "M4 7.5h8v6H4zM5.8 7.5V5a2.2 2.2 0 0 1 4.4 0v2.5M8 9.8v1.6",
+    "folder": "M2 4h4.5L8 5.5h6V13H2z",
+    "person": "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4M3 14c0-6 10-6 10 0",
+    "box": "M8 1.8 14 5v6.3L8 14.3l-6-3V5zM2 5l6 3 6-3M8 8v6.3",
 }
 NOTHING = Markup()
 
 
+@cache
 def icon(name: str, words: Text = "") -> Markup:
     """Return a sign of `ICONS` as SVG; `words` are read out for it; without any, screen readers skip it."""
     named = {"role": "img", "aria_label": words} if words else {"aria_hidden": "true"}
@@ -42,7 +59,7 @@ def icon(name: str, words: Text = "") -> Markup:
     )
 
 
-def heading(text: str, lead: str = "") -> Markup:
+def heading(text: Text, lead: str = "") -> Markup:
     """Return a step's heading, which takes the focus when the step is entered, and a sentence below."""
     return tag("h2", text, class_="ptsa-heading", tabindex=-1) + (lead_line(lead) if lead else "")
 
@@ -52,7 +69,7 @@ def lead_line(text: Text) -> Markup:
     return tag("p", text, class_="ptsa-lead")
 
 
-def section(title: str, body: Markup) -> Markup:
+def section(title: Text, body: Markup) -> Markup:
     """Return a part of a panel under its own heading; nothing for no body."""
     return tag("section", tag("h3", title), body, class_="ptsa-section") if body else NOTHING
 
@@ -64,7 +81,8 @@ def table(rows: Iterable[tuple[Text, ...]], headings: tuple[Text, ...] = ()) -> 
         tag("tr", tag("td", first) if headings else tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
         for first, *rest in rows
     ]
-    return tag("table", tag("thead", tag("tr", *head)) if head else "", tag("tbody", "", *body), class_="ptsa-table")
+    whole = tag("table", tag("thead", tag("tr", *head)) if head else "", tag("tbody", "", *body), class_="ptsa-table")
+    return tag("div", whole, class_="ptsa-scroll", tabindex=0) if head else whole
 
 
 def note(severity: Severity, text: Text, more: Markup = NOTHING) -> Markup:
@@ -139,6 +157,84 @@ def copyable(text: str) -> Markup:
 def copy_button(text: str, words: str) -> Markup:
     """Return a button that puts a text on the clipboard, as the wizard's head sees to."""
     return tag("button", words, type="button", class_="jupyter-button widget-button ptsa-copy", data_copy=text)
+
+
+class Tile(NamedTuple):
+    """A card to choose or to press: its key, title and lead, a sign of `ICONS`, and how well it fits this machine.
+
+    `light` is "good", "warning", "bad" or "" for nothing to say, and `fits` says that in words. One that is `off`
+    cannot be chosen. `copy` is a text that a press puts on the clipboard.
+    """
+
+    key: str
+    title: Text
+    lead: Text = ""
+    sign: str = ""
+    light: str = ""
+    fits: Text = ""
+    off: bool = False
+    copy: str | None = None
+
+
+def tiles(legend: Text, options: Iterable[Tile], chosen: str, kind: str = "radio", class_: str = "") -> Markup:
+    """Return cards of which one is chosen, or several if the kind is "checkbox": `chosen` holds the key or keys.
+
+    A choice arrives at the page's `pressed` by its key, of which the part before ":" names the group.
+    """
+    cards = [
+        tag(
+            "label",
+            tag(
+                "input",
+                type=kind,
+                name=option.key.partition(":")[0],
+                data_press=option.key,
+                checked="" if option.key in chosen.split() else None,
+                disabled="" if option.off else None,
+            ),
+            _face(option),
+            class_="ptsa-tile ptsa-off" if option.off else "ptsa-tile",
+        )
+        for option in options
+    ]
+    row = tag("div", *cards, class_="ptsa-tile-row")
+    return tag("fieldset", tag("legend", legend), row, class_=f"ptsa-tiles {class_}".strip()) if cards else NOTHING
+
+
+def cards(title: Text, options: Iterable[Tile]) -> Markup:
+    """Return cards that are buttons, under a title; a press arrives at the page's `pressed` by its key."""
+    row = [
+        tag("button", _face(one), type="button", class_="ptsa-tile", data_press=one.key, data_copy=one.copy)
+        for one in options
+    ]
+    return section(title, tag("div", *row, class_="ptsa-tile-row")) if row else NOTHING
+
+
+def _face(tile: Tile) -> Markup:
+    """Return what a card shows: sign and title, the lead, and its light."""
+    title = tag("span", icon(tile.sign) if tile.sign else "", tile.title, class_="ptsa-tile-title")
+    lead = tag("span", tile.lead, class_="ptsa-tile-lead") if tile.lead else ""
+    return joined([title, " ", lead, " ", light(tile.light, tile.fits) if tile.light else ""])
+
+
+def light(value: str, words: Text) -> Markup:
+    """Return a dot for "good", "warning", "bad" or "unknown", which differ in sign and colour, and its words."""
+    sign = {"good": "ok", "bad": "error"}.get(value, value)
+    return tag("span", icon(sign), tag("span", words), class_=f"ptsa-light ptsa-light-{value}")
+
+
+def bar(share: float, words: Text, of: Text = "", kind: str = "good") -> Markup:
+    """Return a share from 0 to 1 as a bar below its words; `of` stands at its end."""
+    line = tag("span", tag("span", words), tag("span", of), class_="ptsa-bar-words")
+    width = f"width:{100 * min(1.0, share):.0f}%"
+    fill = tag("span", "", style=width, class_=f"ptsa-bar-fill ptsa-bar-{kind}")
+    return tag("div", line, tag("span", fill, class_="ptsa-bar", aria_hidden="true"), class_="ptsa-amount")
+
+
+def button(words: Text, press: str, *, named: Text = "") -> Markup:
+    """Return a button; a press arrives at the page's `pressed`. `named` is its name for screen readers, if longer."""
+    looks = "jupyter-button widget-button ptsa-small-button"
+    return tag("button", words, type="button", class_=looks, data_press=press, aria_label=named or None)
 
 
 def inline(line: Text) -> Markup:

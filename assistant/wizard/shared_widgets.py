@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import anywidget
 import ipywidgets as widgets
@@ -25,11 +26,28 @@ def join_modules(*names: str) -> str:
 def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
     """Return a new widget of a kind with these traits; how it looks is said by the stylesheet alone.
 
-    One layout and one style serve all of a kind: else the browser would be sent three models for each widget.
+    One layout and one style serve all of a kind: else the browser would be sent three models for each widget. A trait
+    that is a function gives words in the language in force, and is asked again by `reword`.
     """
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
-    return kind(layout=shared(widgets.Layout), **looks, **traits)
+    words = {name: value for name, value in traits.items() if callable(value)}
+    made = kind(layout=shared(widgets.Layout), **looks, **traits | {name: ask() for name, ask in words.items()})
+    if words:
+        _worded[made] = words
+    return made
+
+
+_worded: WeakKeyDictionary[widgets.Widget, dict[str, Callable[[], object]]] = WeakKeyDictionary()
+
+
+def reword() -> None:
+    """Write the words of all widgets anew, in the language in force; what was typed, chosen and opened stays."""
+    for widget, words in list(_worded.items()):
+        if widget.comm is not None:
+            with widget.hold_sync():
+                for name, ask in words.items():
+                    setattr(widget, name, ask())
 
 
 @cache
@@ -54,7 +72,7 @@ def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
 
 
 class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types
-    """Shows HTML, and takes none but what `visible.tag` has written and so has escaped.
+    """Shows HTML, and takes none but what `markup.tag` has written and so has escaped.
 
     The browser inserts it unchanged: `innerHTML`, unsanitised (jupyter-widgets/ipywidgets#2636).
     """
@@ -113,21 +131,6 @@ class Foot(anywidget.AnyWidget):
             self.progress = {**progress, **figures, "at": time.time()}
 
 
-class Chips(anywidget.AnyWidget):
-    """Small cards in a group: one is chosen (`value`), or, with `pressed`, each is a button, sending `{"press": key}`.
-
-    `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead. Those with the
-    same "group" are folded away under that title, and one with "off" cannot be chosen.
-    """
-
-    _esm = join_modules("element.js", "chips.js")
-
-    description = traitlets.Unicode().tag(sync=True)
-    options: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
-    value = traitlets.Unicode().tag(sync=True)
-    pressed = traitlets.Bool().tag(sync=True)
-
-
 class Fold(anywidget.AnyWidget):
     """A line that shows and hides the widget after it."""
 
@@ -153,34 +156,6 @@ class Details(Fold):
     @traitlets.observe("unfolded")
     def _opened(self, _change: object) -> None:
         self.draw(self._drawn)
-
-
-class Choices(anywidget.AnyWidget):
-    """Several of many: a named group of boxes to tick, which needs no Ctrl key as a list of the browser's does.
-
-    `options` are (words, key), `value` the ticked keys in the options' order.
-    """
-
-    _esm = STATIC / "choices.js"
-
-    description = traitlets.Unicode().tag(sync=True)
-    options: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
-    value: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
-
-
-class EnvironmentRows(anywidget.AnyWidget):
-    """The environments on a machine, a row each, with buttons: a press arrives as `{"press": key, "path", "view": id}`.
-
-    `rows` are {"path", "light", "word", "name", "keeper", "place", "torch", "python", "state", "buttons"}, the last of
-    (key, words). While `held`, nothing can be pressed. Messages with an "event" are those of a `Foot`.
-    """
-
-    _esm = join_modules("hand_on.js", "environments.js")
-
-    caption = traitlets.Unicode().tag(sync=True)
-    headings: traitlets.List[str] = traitlets.List().tag(sync=True)
-    rows: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)
-    held = traitlets.Bool().tag(sync=True)
 
 
 class LogBox(anywidget.AnyWidget):

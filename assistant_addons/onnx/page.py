@@ -66,14 +66,11 @@ class OnnxPage(AddonPart):
             return
         self.opened = True
         self.head, self.result = make(Drawing), make(Drawing)
-        self.head.value = html.lead_line(
-            say("What runs where, a converted model, and the proof that it agrees. The model stays as it is.")
-        )
-        self.upload = make(widgets.FileUpload, multiple=True, description=say("Upload"))
+        self.upload = make(widgets.FileUpload, multiple=True, description=lambda: say("Upload"))
         self.path = make(
-            widgets.Text, description=say("Or a file here"), placeholder="model.onnx", continuous_update=False
+            widgets.Text, description=lambda: say("Or a file here"), placeholder="model.onnx", continuous_update=False
         )
-        self.go = make(widgets.Button, description=say("Check, convert and try"), button_style="primary")
+        self.go = make(widgets.Button, description=lambda: say("Check, convert and try"), button_style="primary")
         self.go.on_click(lambda _button: self.begin())
         self.box.children = (self.head, self.upload, self.path, self.go, self.result)
         self.follow(self.session.state)
@@ -96,14 +93,11 @@ class OnnxPage(AddonPart):
     def follow(self, state: State) -> None:
         """Show how far the examination is."""
         if self.opened:
+            self.head.value = html.lead_line(
+                say("What runs where, a converted model, and the proof that it agrees. The model stays as it is.")
+            )
             extra = state.extras.get(NAME)
             self.result.value = self._refused or (_result(extra) if extra else html.NOTHING)
-
-    def adopt(self, other: AddonPart) -> None:
-        """Take over the path that was typed on the page in another language."""
-        if isinstance(other, OnnxPage) and other.opened:
-            self.fill()
-            self.path.value = other.path.value
 
     @cached_property
     def _folder(self) -> Path:

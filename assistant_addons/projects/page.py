@@ -1,71 +1,124 @@
-"""What for: cards of bundles and, folded away in groups, of recipes, as this machine is; or a project of the user's."""
+"""What for: a card for each area and, of the area that is open, a card for each recipe; or a project of the user's."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import ipywidgets as widgets
 
-from assistant.api import render, replace, say, sentences
-from assistant.api.notebook import AddonPart, Chips, Choose, Page, Session, State, make
-from assistant.api.planning import Bundle, bundles, find_bundle, load_catalog, make_plans, rejection_reason
+from assistant.api import Text, render, replace, say
+from assistant.api.notebook import Action, AddonPart, Choose, Drawing, Page, Session, State, html, make
+from assistant.api.planning import bundles, find_bundle, load_catalog, make_plans, rejection_reason
 from assistant.api.records import Machine, Request
-from assistant.api.texts import language
+from assistant.api.texts import Markup
 from assistant_addons.projects.recipe_plans import memory_warning
-from assistant_addons.projects.recipes import Recipe, groups
+from assistant_addons.projects.recipes import Group, Recipe, groups, recipes
+
+AREA, FOR = "area", "for"  # begin the keys of an area and of what is made for it
+PLAIN = "minimal"  # the area, and the bundle, of those who want nothing beside PyTorch
+
+
+class Fit(NamedTuple):
+    """How well a recipe fits a machine: "good", "warning" or "bad", and why it is not good."""
+
+    light: str
+    why: Text = ""
 
 
 class PurposePart(AddonPart):
-    """The cards, which are written anew only for another machine or language, and the place of a project."""
+    """The cards, and the place of a project; how each recipe fits is worked out once for a machine."""
 
     page = Page.SETUP
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.chips = make(Chips, description=say("What for?"))
-        self.on_value(self.chips, lambda key: self._wish(bundle=key))
+        self.cards = make(Drawing)
         self.project = make(
             widgets.Text,
-            description=say("Your project"),
-            placeholder=say("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
+            description=lambda: say("Your project"),
+            placeholder=lambda: say("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
             continuous_update=False,
         )
         self.on_value(self.project, lambda path: self._wish(project=path.strip()))
-        self.parts = (self.chips, self.project)
-        self._written: tuple[Machine | None, str] = (None, "")
+        self.parts = (self.cards, self.project)
+        self._machine: Machine | None = None
+        self._fits: dict[str, Fit] = {}
+        self._open = ""  # the area that was pressed last, "" for that of what is chosen
 
     def _wish(self, **changed: str) -> Choose:
         return Choose(request=replace(self.session.state.choices.request, **changed))
 
+    def pressed(self, key: str) -> tuple[Action, ...]:
+        """Open an area, and choose its libraries if there are any; or choose what was pressed."""
+        part, _colon, name = key.partition(":")
+        if part == AREA:
+            self._open = name
+            name = next((group.bundle for group in groups() if group.key == name), PLAIN)
+        return (self._wish(bundle=name),) if part in {AREA, FOR} and name else ()
+
     def follow(self, state: State) -> None:
         """Show what there is on this machine, and what is chosen."""
-        written = (state.detection.machine if state.detection else None, language())
-        if self._written != written:
-            self._written = written
-            self.chips.options = bundle_options(written[0])
-        self.chips.value = find_bundle(state.choices.request.bundle).key
+        machine = state.detection.machine if state.detection else None
+        if machine and self._machine != machine:
+            self._machine, self._fits = machine, {recipe.key: judge_fit(recipe, machine) for recipe in recipes()}
+        chosen = find_bundle(state.choices.request.bundle).key
+        area = self._open or area_of(chosen)
+        self.cards.value = draw_areas(area, self._fits) + draw_area(area, chosen, self._fits)
         self.project.value = state.choices.request.project
 
 
-def bundle_options(machine: Machine | None) -> list[dict[str, str]]:
-    """List what an environment can be for, each with what it brings in short; recipes in groups, as this machine is."""
-    plain = [{"key": one.key, "title": render(one.name), "lead": _packages(one)} for one in bundles()]
-    return [*plain, *(_card(one, render(title), machine) for title, few in groups() for one in few)]
+def area_of(chosen: str) -> str:
+    """Return the area of a bundle or a recipe."""
+    homes = {recipe.key: recipe.group for recipe in recipes()} | {group.bundle: group.key for group in groups()}
+    return homes.get(chosen, PLAIN)
 
 
-def _card(recipe: Recipe, group: str, machine: Machine | None) -> dict[str, str]:
-    """Write a recipe's card: what it is for; where it cannot run, why not; and memory that is too small."""
-    card = {"key": recipe.key, "title": render(recipe.name), "group": group, "lead": say(recipe.lead)}
-    if machine is None:
-        return card
+def judge_fit(recipe: Recipe, machine: Machine) -> Fit:
+    """Return whether a recipe runs on a machine, and whether its card has the memory."""
     planning = make_plans(machine, load_catalog(), Request(bundle=recipe.key))
     if planning.choice is None:
-        return {**card, "lead": render(rejection_reason(planning.rejected[0])), "off": "yes"}
+        return Fit("bad", rejection_reason(planning.rejected[0]))
     short = memory_warning(recipe, planning.choice, machine)
-    return {**card, "lead": render(sentences((say(recipe.lead), short)))} if short else card
+    return Fit("warning", short) if short else Fit("good")
 
 
-def _packages(bundle: Bundle) -> str:
-    """Name what a bundle brings, in short."""
-    return (
-        " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "")
-        or "torch, numpy, onnxruntime, pip"
+def draw_areas(area: str, fits: dict[str, Fit]) -> Markup:
+    """Return a card for each area, with how many of its recipes fit the machine."""
+    plain = next(bundle for bundle in bundles() if bundle.key == PLAIN)
+    tiles = [html.Tile(f"{AREA}:{PLAIN}", render(plain.name), say("nothing beside it"), "box", "good", say("fits"))]
+    tiles += [_area_tile(group, fits) for group in groups()]
+    return html.tiles(say("What for?"), tiles, f"{AREA}:{area}", class_="ptsa-small-tiles")
+
+
+def _area_tile(group: Group, fits: dict[str, Fit]) -> html.Tile:
+    lights = [fits[one.key].light for one in recipes() if one.group == group.key and one.key in fits]
+    good = lights.count("good")
+    light = "good" if good == len(lights) else "warning" if good or group.bundle or "warning" in lights else "bad"
+    names = ", ".join(render(one.name) for one in recipes() if one.group == group.key)
+    fit = say("{good} of {all} fit", good=good, all=len(lights)) if lights else ""
+    return html.Tile(f"{AREA}:{group.key}", say(group.title), names, group.sign, light if lights else "", fit)
+
+
+def draw_area(area: str, chosen: str, fits: dict[str, Fit]) -> Markup:
+    """Return a card for the libraries and each recipe of an area; nothing for the area that is PyTorch alone."""
+    group = next((group for group in groups() if group.key == area), None)
+    if group is None:
+        return html.NOTHING
+    own = next((bundle for bundle in bundles() if bundle.key == group.bundle), None)
+    packages = " + ".join(own.requirements) if own else ""
+    libraries = [html.Tile(f"{FOR}:{own.key}", say("The libraries"), packages, "box")] if own else []
+    ready = [_recipe_tile(one, fits.get(one.key, Fit(""))) for one in recipes() if one.group == area]
+    return html.tiles(say("{area}: what exactly?", area=say(group.title)), [*libraries, *ready], f"{FOR}:{chosen}")
+
+
+def _recipe_tile(recipe: Recipe, fit: Fit) -> html.Tile:
+    """Return a recipe's card: what it is for, or what stands against it."""
+    words = {"good": say("fits"), "warning": say("may not fit"), "bad": say("does not run here")}.get(fit.light, "")
+    return html.Tile(
+        f"{FOR}:{recipe.key}",
+        render(recipe.name),
+        fit.why or say(recipe.lead),
+        light=fit.light,
+        fits=words,
+        off=fit.light == "bad",
     )

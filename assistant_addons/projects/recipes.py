@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.api import BadInput, Message, Record, _
+from assistant.api import BadInput, Record, _
 from assistant.api.planning import Bundle, SystemNeed, Trial, similar_keys
 from assistant.api.records import Backend
 from assistant_addons.projects.tables import load
@@ -76,10 +76,12 @@ class Recipe(Bundle, frozen=True, kw_only=True):
 
 
 class Group(Record, frozen=True):
-    """A few recipes that belong together."""
+    """A few recipes that belong together: `bundle` has the libraries for them, `sign` is the wizard's picture."""
 
     key: str
     title: str
+    sign: str
+    bundle: str = ""
 
 
 def recipes() -> tuple[Recipe, ...]:
@@ -97,7 +99,6 @@ def recipe_of(key: str) -> Recipe:
     raise BadInput(_("There is no recipe called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=near))
 
 
-def groups() -> tuple[tuple[Message, tuple[Recipe, ...]], ...]:
-    """Return the recipes in their groups, each with its title."""
-    rows = load("recipes.groups", Group)
-    return tuple((_(row.title), tuple(one for one in recipes() if one.group == row.key)) for row in rows)
+def groups() -> tuple[Group, ...]:
+    """Return the groups, as people are offered them."""
+    return load("recipes.groups", Group)

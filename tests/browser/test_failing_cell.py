@@ -90,7 +90,9 @@ def test_a_traceback_is_mended_by_two_clicks(open_notebook, jupyter_server) -> N
     cell = run_cell(page, 0)
     cell.get_by_role("button", name="Something is wrong?").click()
     wizard = page.locator(".ptsa-side .ptsa-wizard")
-    expect(wizard.locator(".ptsa-answer-title")).to_contain_text("plotlets was built for NumPy 1", timeout=TASK_MS)
+    expect(wizard.locator(".ptsa-cause .ptsa-heading")).to_contain_text(
+        "plotlets was built for NumPy 1", timeout=TASK_MS
+    )
     assert numpy_of(jupyter_server) == "2.1.0"
     main_button(wizard, "Mend it").click()
     expect(wizard.get_by_text("Mended, and its check passed: Go back to NumPy 1.")).to_be_visible(timeout=TASK_MS)

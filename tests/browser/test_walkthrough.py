@@ -87,7 +87,8 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, pictur
     choose_machine(wizard, RADEON)
     expect(wizard.get_by_role("heading", name="for your Radeon RX 6700 XT")).to_be_visible()
     unfold(wizard, "Why this one")
-    facts = wizard.locator("section").filter(has=wizard.page.get_by_role("heading", name="The machine", exact=True))
+    facts = wizard.get_by_role("region", name="This computer")
+    facts.get_by_text("All facts, and where each comes from").click()
     expect(facts.get_by_role("row", name="GPU")).to_contain_text("gfx1031")
     expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_disabled()
     page = wizard.page
@@ -139,10 +140,13 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, pictur
     expect(wizard.get_by_text("No problem was found")).to_have_count(0)
 
 
+FEW = 9  # files that one purpose writes at most: who is given 35 looks for the one that matters
+
+
 def expect_written(wizard: Locator, folder: Path, downloaded: Path) -> None:
     """Find the files of a configuration in their folder, in what was downloaded, and on the page."""
-    assert {path.name for path in folder.iterdir()} >= {".env", "requirements.txt", "assistant.toml", "report.md"}
-    assert "INFERENCE_DEVICE=cpu" in (folder / ".env").read_text()
+    assert {path.name for path in folder.iterdir()} >= {"requirements.txt", "assistant.toml", "report.md"}
+    assert len(list(folder.iterdir())) <= FEW
     with zipfile.ZipFile(downloaded) as pack:
         assert pack.read("report.md") == (folder / "report.md").read_bytes()
     unfold(wizard, "The individual files")
@@ -182,7 +186,7 @@ def test_the_whole_journey_by_keyboard_alone(
     expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=TASK_MS)
     picture("done")
     unfold(wizard, "The checks, one by one")
-    expect(wizard.locator(".ptsa-matrix").first).to_be_visible()
+    expect(wizard.get_by_role("row", name="Multiply matrices")).to_be_visible()
     python = target / "bin" / "python"
     kernels = json.loads(json.dumps(jupyter_server.ask("kernelspecs")))["kernelspecs"]
     assert any(spec["spec"]["argv"][0] == str(python) for spec in kernels.values())
@@ -194,9 +198,9 @@ def test_the_whole_journey_by_keyboard_alone(
     expect_focus_on(page, "PyTorch works on your processor")
     press(wizard, "Save the configuration colleague, project, container, bug report")
     expect_focus_on(page, "Save the configuration")
-    tab_to(wizard, "radio", "Everything all the files that suit this setup")
+    tab_to(wizard, "radio", "A colleague to make the same environment on a similar machine")
     page.keyboard.press("ArrowRight")
-    expect(wizard.get_by_role("radio", name="A colleague")).to_be_checked()
+    expect(wizard.get_by_role("radio", name="My project")).to_be_checked()
     page.keyboard.press("ArrowLeft")
     press(wizard, "Write the files")
     with page.expect_download() as download:
@@ -219,7 +223,7 @@ def test_a_failing_cell_is_explained_at_its_side(open_notebook, notebook) -> Non
     page.keyboard.press("Control+Enter")
     cell.get_by_role("button", name="Something is wrong?").click()
     wizard = page.locator(".ptsa-side .ptsa-wizard")
-    expect(wizard.locator(".ptsa-answer-title")).to_contain_text("DirectML", timeout=TASK_MS)
+    expect(wizard.locator(".ptsa-cause .ptsa-heading")).to_contain_text("DirectML", timeout=TASK_MS)
     typing = page.locator(".jp-CodeCell").nth(1).locator(".cm-content")
     typing.click()
     wizard.get_by_role("button", name="Back", exact=True).evaluate("button => button.click()")

@@ -102,7 +102,7 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     wizard.locator("input[type=file]").first.set_input_files(long_log)
     expect(wizard.get_by_text(AMOUNT)).to_be_visible()
     main_button(wizard, "Find the cause").click()
-    expect(wizard.locator(".ptsa-answer-title")).to_contain_text("DirectML, which only Windows", timeout=120_000)
+    expect(wizard.locator(".ptsa-cause .ptsa-heading")).to_contain_text("DirectML, which only Windows", timeout=120_000)
 
     page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     expect(wizard.get_by_role("alert")).to_be_visible(timeout=60_000)
@@ -121,4 +121,4 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     wizard.get_by_role("button", name="Clear").click()
     box_of(wizard).fill(OTHER)
     main_button(wizard, "Find the cause").click()
-    expect(wizard.locator(".ptsa-answer-title")).to_contain_text("An operator has no Metal kernel")
+    expect(wizard.locator(".ptsa-cause .ptsa-heading")).to_contain_text("An operator has no Metal kernel")

@@ -1,9 +1,13 @@
 """The real thing: a CPU environment with torch, NumPy, onnx and ONNX Runtime."""
 
+import base64
+
 import pytest
 
+from assistant.model.plan import Backend, Plan
+from assistant.model.record import replace
 from assistant.model.report import Status
-from assistant.verify import run_checks
+from assistant.verify import draw_picture, run_checks
 
 pytestmark = pytest.mark.full
 
@@ -28,3 +32,14 @@ def test_what_stands_on_a_real_torch_is_imported_and_tried(cpu_environment):
     }
     assert "torchcodec is not installed" in str(found["torchcodec"].detail)
     assert {check.status for check in report.checks[: -len(names)]} == {Status.PASSED}
+
+
+def test_a_picture_is_drawn_on_the_device(cpu_environment):
+    """It is a PNG of the first notebook's fractal, with the points and the time that it took; no CPU beats itself."""
+    plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
+    picture = draw_picture(cpu_environment, plan)
+    assert base64.b64decode(picture.png).startswith(b"\x89PNG")
+    assert (picture.points, picture.times) == (240_000, None)
+    assert picture.seconds > 0
+    assert draw_picture(replace(cpu_environment, python="/nowhere/python"), plan) is None
+    assert draw_picture(cpu_environment, replace(plan, backend=Backend.CUDA)) is None

@@ -26,7 +26,15 @@ CASES = [
     (report(linalg__svd=MISSING), False, True, "but it lacks: linalg.svd."),
     (report(matmul=MISSING), False, False, "3 of 4 checks passed on the device mps."),
     (report(float64=Status.WRONG), False, False, "4 of 5 checks passed on the device mps."),
-    (report(linalg__qr=Status.TIMEOUT, float64=MISSING), False, False, "4 of 6 checks passed on the device mps."),
+    (report(linalg__qr=Status.TIMEOUT, float64=MISSING), True, True, "on the device mps, but it lacks: float64."),
+    (report(compile=Status.TIMEOUT), True, True, "passed on the device mps; not finished in time: Compile with torch"),
+    (report(matmul=Status.TIMEOUT), False, False, "3 of 4 checks passed on the device mps."),
+    (
+        report(linalg__qr=Status.TIMEOUT, float16=Status.TIMEOUT, float64=Status.TIMEOUT),
+        False,
+        False,
+        "4 of 7 checks passed on the device mps.",
+    ),
     (report(package__a=Status.PASSED, package__b=Status.SKIPPED), True, True, "All checks passed on the device mps."),
     (
         report(package__a=Status.FAILED, package__b=Status.TIMEOUT),

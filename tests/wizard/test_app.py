@@ -50,8 +50,8 @@ from assistant.session.store import Store
 from assistant.wizard import app, open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
+from assistant.wizard.panels.export import find_file, read_files
 from assistant.wizard.panels.setup import Offer
-from assistant.wizard.saved_page import find_file
 from assistant.wizard.shared_widgets import Details, Fold
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -137,10 +137,10 @@ def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
     page.fact_value.value = "gfx1100"
     assert "set by you" in html_of(wizard)
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1100"
-    assert [option["key"] for option in page.facts.options] == ["gpus[0].gfx"]
-    page.facts._handle_custom_msg({"press": "gpus[0].gfx"}, [])
+    assert 'data-press="fact:gpus[0].gfx"' in page.facts.value
+    wizard.head._handle_custom_msg({"press": "fact:gpus[0].gfx"}, [])
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1031"
-    assert page.facts.options == []
+    assert page.facts.value == ""
 
 
 @pytest.mark.parametrize(
@@ -344,6 +344,16 @@ def finished() -> State:
     )
 
 
+def test_files_are_given_with_their_content_and_missing_ones_with_the_reason(tmp_path: Path) -> None:
+    """A file that is gone does not hide the others."""
+    file = tmp_path / "a.txt"
+    file.write_bytes(b"\xff text")
+    there, gone = read_files([str(file), str(tmp_path / "gone")])
+    assert (there.name, there.content, there.fault) == ("a.txt", b"\xff text", "")
+    assert gone.content == b""
+    assert gone.fault
+
+
 def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     """A link or a fold asks for its file and for no other; a file that is gone is named with the reason."""
     (tmp_path / "report.md").write_text("# Report & more")
@@ -361,9 +371,6 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     assert "# Report" not in text  # it is sent when it is asked for
     assert "gone.md" in text
     assert find_file(state, "0") == ("report.md", b"# Report & more")
-    page = find_file(state, "setup.html")
-    assert page is not None
-    assert page[1].startswith(b"<!doctype html>")
     pack = find_file(state, "configuration.zip")
     assert pack is not None
     with zipfile.ZipFile(io.BytesIO(pack[1])) as opened:
@@ -541,6 +548,7 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     shown.close()
 
 
+@pytest.mark.process  # the picture is asked of its Python
 def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None:
     """The main button goes on with what stands; to install is the second choice, and one press leads to the end."""
     store, host = Store(tmp_path), ReplayHost(load("linux-debian12-cpu-container"))
@@ -564,17 +572,33 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
 def test_what_was_open_stays_open_in_another_language() -> None:
     """Whoever reads a fold and changes the language goes on reading there, also by way of another page."""
     shown = wizard_on(Session(NoHost(), InlineRunner(), state=finished()))
-    before = shown._pages[Page.SETUP].foldable()
-    before[0].unfolded = True
+    page = shown._pages[Page.SETUP]
+    page.done.checks.unfolded, page.done.packages.placeholder = True, "torchvision"
     shown.speak("zh_CN")
-    after = shown._pages[Page.SETUP].foldable()
+    assert page.done.checks.title == "各项检查及用时"
     shown.session.dispatch(Show(page=Page.WRONG))
     shown.speak("en")
     shown.session.dispatch(Show(page=Page.SETUP))
-    again = shown._pages[Page.SETUP].foldable()
+    assert shown._pages[Page.SETUP] is page
+    assert page.done.checks.title == "The checks, one by one, with times"
+    assert page.done.checks.unfolded
+    assert not page.log.unfolded
     shown.close()
-    for folds in (after, again):
-        assert [fold.unfolded for fold in folds] == [True, *[False] * (len(before) - 1)]
+
+
+def test_another_language_chooses_nothing() -> None:
+    """Lists whose words change keep what was chosen, and no plan is made anew."""
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
+    shown.session.begin(Task.DETECT)
+    form = changes_of(shown)
+    form.backend.value = "cpu"
+    before = shown.session.state
+    shown.speak("zh_CN")
+    assert shown.session.state is before
+    assert (form.backend.value, form.machine.value) == ("cpu", MACHINE)
+    assert form.backend.description == "后端"
+    shown.speak("en")
+    shown.close()
 
 
 def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,11 +24,11 @@ from assistant.model.record import replace
 from assistant.model.report import Environment, Step
 from assistant.session.actions import Begin, Choose, Edited, Failed, Mend, Paste, Show
 from assistant.session.diagnosis import find_causes, log_source
-from assistant.session.remediation import best_fix_name, headline
+from assistant.session.remediation import all_fixes, best_fix_name, headline
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Installed, Outcome, Page, Pasted, Source, State, Task
-from assistant.wizard.panels.answer import draw_causes
-from assistant.wizard.panels.diagnose import WrongPage, make_footer
+from assistant.wizard.panels.answer import draw_aside, draw_causes, draw_title
+from assistant.wizard.panels.diagnose import SAMPLES, WrongPage, make_footer
 
 pytestmark = pytest.mark.process
 
@@ -144,9 +145,10 @@ def test_the_other_ways_are_folded_and_can_be_pressed_too(environment: Environme
     page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(*ways, environment=environment)))
     assert best_fix_name(page.session.state) == "cause#2"
     assert page.fold.title == "Other fixes (2)"
-    assert [option["key"] for option in page.others.options] == ["cause#3"]
+    assert re.findall('data-press="(.*?)"', page.others.value) == ["fix:cause#3"]
     assert "sudo usermod" in page.more.value
-    page.others._handle_custom_msg({"press": "cause#3"}, [])
+    for action in page.pressed("fix:cause#3", page.session.state):
+        page.session.dispatch(action)
     assert (page.session.state.page, page.session.state.choices.request.backend) == (Page.SETUP, Backend.ROCM)
 
 
@@ -158,7 +160,7 @@ def test_a_simulated_machine_offers_plans_alone(environment: Environment) -> Non
     wish, show = page.footer(state).actions
     assert isinstance(wish, Choose)
     assert show == Show(page=Page.SETUP)
-    assert not page.others.options
+    assert not page.others.value
     session = on("linux-arch-rx6700xt-directml", NO_DIRECTML, simulated=True)
     assert page_of(session).footer(session.state).label == "Mend it"
 
@@ -208,9 +210,9 @@ def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -
     session.dispatch(Paste(log='OSError: [WinError 126] Error loading "C:\\v\\torch\\lib\\fbgemm.dll"'))
     press(page)
     assert session.state.diagnosed.source.elsewhere
-    assert "On another computer" in page.answer.value
+    assert "On another computer" in page.head.value
     assert page.footer(session.state).label == "Find the cause"
-    assert not page.others.options
+    assert not page.others.value
 
 
 def test_an_answer_is_of_the_text_in_the_box_or_there_is_none() -> None:
@@ -230,11 +232,12 @@ def test_an_answer_is_of_the_text_in_the_box_or_there_is_none() -> None:
 def test_without_any_text_it_is_said_what_was_looked_at() -> None:
     """A healthy machine is told what was found well, and no more; one with a fault is told that, with its button."""
     page = page_of(on("linux-debian12-cpu-container"))
-    assert "No problem was found in what was checked:" in page.answer.value
-    assert "what that environment computes" not in page.answer.value  # there is none yet
-    assert "If a program still fails" in page.answer.value
+    assert "the hardware and the drivers are in order" in page.answer.value
+    assert "none was set up here" in page.answer.value
+    assert page.answer.value.count("ptsa-light-good") == 2  # the machine, and that there is a plan
     page = page_of(on("linux-arch-rx6700xt-directml"))
-    assert "No problem was found" not in page.answer.value
+    assert "the hardware and the drivers are in order" not in page.answer.value
+    assert "see below" in page.answer.value
     assert "torch-directml is installed" in page.answer.value
     assert page.footer(page.session.state).label == "Mend it"
 
@@ -250,6 +253,37 @@ def test_what_failed_here_is_shown_and_explained_without_any_text() -> None:
     assert "Found in the output of the step that failed." in page.answer.value
 
 
+def test_whose_log_it_is_can_be_said_and_changes_the_answer() -> None:
+    """A helper pastes somebody else's log: nothing of this computer may then be taken for theirs."""
+    session = on("linux-ubuntu2404-rtx4090", SAMPLES["build"])
+    page = page_of(session)
+    assert 'data-press="whose:same" checked=""' in page.aside.value
+    wizard_press(page, "whose:other")
+    assert session.state.diagnosed.source.elsewhere
+    assert not any(fix.offered for fix in all_fixes(session.state).values() if fix.remedy.plan)
+    assert 'data-press="whose:other" checked=""' in page.aside.value
+    wizard_press(page, "whose:same")
+    assert not session.state.diagnosed.source.elsewhere
+
+
+def wizard_press(page: WrongPage, key: str) -> None:
+    """Press a card of the page."""
+    for action in page.pressed(key, page.session.state):
+        page.session.dispatch(action)
+    page.follow(page.session.state)
+
+
+@pytest.mark.parametrize("key", list(SAMPLES))
+def test_who_has_no_error_at_hand_sees_an_answer_to_a_sample(key: str) -> None:
+    """Each sample is explained with certainty, and is gone once there is a text."""
+    page = page_of(on("linux-ubuntu2404-rtx4090"))
+    assert f'data-press="sample:{key}"' in page.samples.value
+    wizard_press(page, f"sample:{key}")
+    assert page.session.state.diagnosed.diagnoses[0].sure
+    assert page.samples.value == ""
+    assert "<ol" in page.answer.value
+
+
 def test_a_cause_is_not_told_twice() -> None:
     """What the log's cause says of torch-directml, no finding repeats."""
     drawn = draw_causes(on("linux-arch-rx6700xt-directml", NO_DIRECTML).state)
@@ -258,7 +292,8 @@ def test_a_cause_is_not_told_twice() -> None:
 
 def test_the_answer_begins_with_the_users_own_machine_and_program() -> None:
     """The card that is fine, the program and what it was started with; the line is shown by its number."""
-    drawn = draw_causes(on("linux-arch-rx6700xt-directml", FORGE).state)
+    state = on("linux-arch-rx6700xt-directml", FORGE).state
+    drawn = draw_title(state) + draw_aside(state) + draw_causes(state)
     assert "Your Radeon RX 6700 XT is fine. Stable Diffusion WebUI Forge was started with DirectML" in drawn
     assert "Found in line 3." in drawn
     assert "Install PyTorch for ROCm, the build that fits this computer." in drawn
@@ -272,7 +307,7 @@ def test_without_a_program_no_programs_arguments_are_told() -> None:
     """A log that names none is not answered with those of six."""
     session = on("linux-arch-rx6700xt-directml", NO_DIRECTML)
     page = page_of(session)
-    assert "The program asks for DirectML" in page.answer.value
+    assert "The program asks for DirectML" in page.head.value
     assert not any(name in page.answer.value + page.more.value for name in ("InvokeAI", "SD.Next", "ComfyUI,"))
 
 
@@ -288,7 +323,7 @@ def test_a_better_build_for_the_card_is_named() -> None:
     session = on("windows11-rx7800xt", NO_MEMORY)
     page = page_of(session)
     assert session.state.diagnosed.diagnoses[0].key == "oom"
-    assert "SD.Next on your AMD Radeon RX 7800 XT: Not enough memory on the device" in page.answer.value
+    assert "SD.Next on your AMD Radeon RX 7800 XT: Not enough memory on the device" in page.head.value
     assert "PyTorch for ROCm runs on the AMD Radeon RX 7800 XT and suits it better." in page.answer.value
     assert "webui.bat --debug --use-rocm" in page.answer.value
     (fix,) = (fix for fix in session.state.diagnosed.diagnoses[0].remedies if fix.plan)
@@ -307,8 +342,8 @@ def with_remedy(state: State, fix: Remedy, **other: object) -> State:
 def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
     """An old ONNX Runtime is not called PyTorch; pip is that of the environment in the traceback."""
     page = page_of(on("linux-debian12-cpu-container", ABI))
-    assert "onnxruntime was built for NumPy 1, and NumPy 2 is installed" in page.answer.value
-    assert "PyTorch was built" not in page.answer.value
+    assert "onnxruntime was built for NumPy 1, and NumPy 2 is installed" in page.head.value
+    assert "PyTorch was built" not in page.head.value + page.answer.value
     assert "/srv/app/env/bin/python -m pip install &quot;numpy&lt;2&quot;" in page.answer.value
     assert "/srv/app/env/bin/python -m pip install --upgrade onnxruntime" in page.more.value
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,15 +21,17 @@ from assistant.i18n import render
 from assistant.install import Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
+from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import KERNEL_TARGET, Backend, Plan, Planning
 from assistant.model.record import replace, to_json
-from assistant.model.report import Check, Environment, Report, Status, Step
+from assistant.model.report import Check, Environment, Part, Progress, Report, Status, Step
 from assistant.session.actions import Answer, Asked, Begin, Failed, Finished, Show, reduce
 from assistant.session.session import Session
 from assistant.session.state import (
     Choices,
     Detected,
+    Exported,
     Installed,
     Page,
     Phase,
@@ -42,7 +46,9 @@ from assistant.session.state import (
 )
 from assistant.wizard.head import OpenNotebook
 from assistant.wizard.panels.base import busy_footer
-from assistant.wizard.panels.setup import SetupPage, draw_failed, draw_restart_warning
+from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
+from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_restart_warning
+from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -167,7 +173,7 @@ def test_a_simulation_stops_before_the_installation(page: SetupPage) -> None:
 
 def test_the_end_is_a_beginning(page: SetupPage) -> None:
     """The main button opens a notebook on the new kernel."""
-    assert page.footer(after(*WHOLE)).actions == (OpenNotebook(),)
+    assert page.footer(after(*WHOLE)).actions == (OpenNotebook(made=MADE.environment, plan=PLAN),)
 
 
 def test_a_stale_installation_is_offered_again() -> None:
@@ -212,3 +218,70 @@ def test_a_kernel_that_runs_the_old_torch_is_to_be_restarted(monkeypatch: pytest
     assert str(draw_restart_warning(State(choices=Choices(target="/env")))) == ""
     monkeypatch.delitem(sys.modules, "torch")
     assert str(draw_restart_warning(State(choices=Choices(target=KERNEL_TARGET)))) == ""
+
+
+def test_a_step_of_the_receipt_keeps_its_seconds(page: SetupPage) -> None:
+    """What is done has a tick and its time, what runs shows the figures of the one progress, what comes waits."""
+    state = after(*PLANNED_FOR).with_status(Step.PLAN, StepStatus(phase=Phase.DONE, seconds=1.25))
+    for part in (Part.DOWNLOAD, Part.UNPACK, Part.CHECK):
+        progress = Progress(step=Step.INSTALL, text="", done=3, total=12, unit="checks", part=part)
+        running = StepStatus(phase=Phase.RUNNING, progress=progress)
+        page.follow(replace(state.with_status(Step.INSTALL, running), running=Task.INSTALL))
+        time.sleep(0.06)
+    shown = page.lead.value
+    assert "1.2 s" in shown
+    signs = re.findall(r'<li class="ptsa-phase-(\w+)"', shown) or re.findall(r"ptsa-phase-(\w+)", shown)
+    assert signs == ["ok", "ok", "ok", "ok", "running", "waiting"]
+    assert shown.count('data-shows="figures"') == 1
+    assert len(re.findall(r"\d\.\d s<", shown)) == 3
+
+
+def test_each_check_is_a_square_that_turns_green(page: SetupPage) -> None:
+    """One that found something is of another kind; a screen reader hears how many are done."""
+    progress = Progress(step=Step.INSTALL, text="", done=3, total=12, unit="checks", part=Part.CHECK)
+    odd = Finding(key="verify.device", severity=Severity.ERROR, text="No.")
+    state = after(*PLANNED_FOR).with_status(Step.INSTALL, StepStatus(phase=Phase.RUNNING, progress=progress))
+    page.follow(replace(state, running=Task.INSTALL, reported=(odd,)))
+    assert re.findall('<i class="(.*?)"', page.aside.value) == ["ptsa-good", "ptsa-odd", "ptsa-good"]
+    assert page.aside.value.count("<i") == 12
+    assert "3 of 12 checks done" in page.aside.value
+
+
+def test_a_check_without_time_enough_does_not_spoil_a_setup_that_works() -> None:
+    """On a busy machine the compiler takes longer than a minute: that was told as a failure."""
+    late = Check(key="compile", status=Status.TIMEOUT, detail="It did not end.\nFile x.py, line 1\nFile y.py, line 2")
+    report = replace(PROVED.report, checks=(*PROVED.report.checks, late))
+    state = after(*WHOLE[:3], (Task.VERIFY, Verified(report=report)))
+    shown = str(draw_done(state))
+    assert "PyTorch works on your" in shown
+    assert "not finished in time: Compile with torch.compile" in shown
+    assert "failed" not in shown
+    stuck = replace(report, checks=(*report.checks, replace(late, key="attention"), replace(late, key="conv1d")))
+    assert not stuck.usable  # three in a row: the device hangs
+
+
+def test_what_was_done_is_ticked(page: SetupPage) -> None:
+    """A first notebook, packages, a saved configuration: each card has a tick once that is done, and not before."""
+    state = after(*WHOLE)
+    page.session.state = state
+    page.follow(state)
+    assert "ptsa-light-good" not in page.done.next.value
+    page.note(page.footer(state).actions[0])
+    assert page.done.next.value.count("ptsa-light-good") == 1
+    page.follow(replace(state, exported=Exported(files=("a",))))
+    assert page.done.next.value.count("ptsa-light-good") == 2
+
+
+def test_one_download_has_one_size() -> None:
+    """The sentence, the card of the build and the list of commands say the same, also before packages are resolved."""
+    state = after(*PLANNED_FOR)
+    plans = (replace(PLAN, download_mb=2680), replace(PLAN, torch="2.0.0", backend=Backend.CPU, download_mb=207))
+    planned = Planned(planning=Planning(choice=plans[0], plans=plans))
+    state = replace(state, planned=planned)
+    assert str(draw_ready_to_install(state)).count("2.7 GB") == 2
+    exact = replace(RESOLVED, download=79_000_000)
+    state = replace(state, preview=exact)
+    shown = str(draw_ready_to_install(state)) + str(draw_commands(state)) + str(draw_why(planned.planning, plans[0]))
+    assert shown.count("79 MB") == 3
+    assert "2680" not in shown
+    assert "2.7 GB" not in shown

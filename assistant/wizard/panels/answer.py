@@ -7,24 +7,111 @@ from collections.abc import Iterable
 
 from assistant.diagnose import with_interpreter
 from assistant.host.files import is_own_environment
-from assistant.i18n import as_typed, ngettext, render, say, sentences
-from assistant.model.finding import Diagnosis, Interpreter, Launch, Remedy, Severity
-from assistant.model.report import Status, Step, check_title
+from assistant.i18n import Text, as_typed, ngettext, render, say, sentences
+from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
+from assistant.model.report import Status, Step, check_title, verdict
 from assistant.model.shell import command_line, quote, settings, shell_of
 from assistant.model.visible import Markup, joined, tag, visible
 from assistant.session.remediation import all_fixes, headline, help_for_first_cause, is_diagnosis_current
 from assistant.session.state import Outcome, Phase, Place, State
+from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
+from assistant.wizard.panels.choice import draw_card
 
 CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, likeliest first
+
+
+WHOSE, LOOK = "whose", "look"  # begin the keys of whose log it is, and of what the doctor's list offers
+
+
+def draw_title(state: State) -> Markup:
+    """Return the heading: the likeliest cause of a log once it is found, before that a question."""
+    causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
+    if not causes:
+        return html.heading(say("Is anything wrong?"))
+    doubt = html.NOTHING if causes[0].sure else html.lead_line(say("It may be this:"))
+    title = html.heading(headline(causes[0], state.diagnosed.source))
+    return tag("div", _draw_facts(state), doubt, title, class_="ptsa-cause")
+
+
+def draw_aside(state: State) -> Markup:
+    """Return what stands beside the answer: the log's line that shows the cause, and whose it is; else the machine."""
+    causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
+    if not (causes and state.pasted.text):
+        return draw_card(state)
+    place = state.diagnosed.places[0] if state.diagnosed.places else None
+    seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}")) if place else html.NOTHING
+    return tag(
+        "section", seen, _draw_place(place) if place else "", _draw_whose(state), class_="ptsa-card ptsa-log-card"
+    )
+
+
+def _draw_whose(state: State) -> Markup:
+    """Return cards that say whose log it is, by which the answer goes, and by which that can be changed."""
+    source = state.diagnosed.source
+    if state.failed_cell or state.detection is None:
+        return html.NOTHING
+    here = ", ".join(gpu.label for gpu in state.detection.machine.gpus) or say("no GPU")
+    there = ", ".join(filter(None, (source.gpu, source.system))) if source.elsewhere else ""
+    options = [
+        html.Tile(f"{WHOSE}:same", say("This computer's"), here, "chip"),
+        html.Tile(f"{WHOSE}:other", say("Somebody else's"), there or say("only what the log says counts"), "person"),
+    ]
+    chosen = "other" if source.elsewhere else "same"
+    return html.tiles(say("Whose log is it?"), options, f"{WHOSE}:{chosen}")
+
+
+def draw_looked_at(state: State) -> Markup:
+    """Return what was looked at already: the machine, the plan and the environment, each with a light and a button."""
+    wrong = [finding for finding in state.findings if finding.wrong]
+    rows = [
+        _machine_row(state, wrong),
+        (
+            "good" if state.plan else "unknown",
+            say("A PyTorch for it"),
+            plan_title(state.plan) if state.plan else say("not chosen yet"),
+            html.button(say("See the setup"), f"{LOOK}:plan"),
+        ),
+        _environment_row(state),
+    ]
+    items = [
+        tag("li", html.light(light, ""), tag("span", tag("strong", title), " ", words), button)
+        for light, title, words, button in rows
+    ]
+    return tag("ul", *items, class_="ptsa-doctor")
+
+
+Row = tuple[str, str, Text, Markup]
+
+
+def _machine_row(state: State, wrong: list[Finding]) -> Row:
+    """Return the row of the machine: how many problems there are, which stand below, or that there is none."""
+    again = html.button(say("Look again"), f"{LOOK}:machine")
+    if state.detection is None:
+        return "unknown", say("This computer"), say("not looked at yet"), again
+    if not wrong:
+        return "good", say("This computer"), say("the hardware and the drivers are in order"), again
+    grave = any(finding.severity is Severity.ERROR for finding in wrong)
+    count = ngettext("{count} problem, see below", "{count} problems, see below", len(wrong))
+    return "bad" if grave else "warning", say("This computer"), count, again
+
+
+def _environment_row(state: State) -> Row:
+    """Return the row of the setup's environment: what its checks found, or that there is none."""
+    others = html.button(say("See all"), f"{LOOK}:environment")
+    report = state.report if state.environment else None
+    if report is None:
+        words = say("not checked yet") if state.environment else say("none was set up here")
+        return "unknown", say("Your environment"), words, others
+    return "good" if report.usable else "bad", say("Your environment"), verdict(report), others
 
 
 def draw_causes(state: State) -> Markup:
     """Return how applied fixes ended, the likeliest cause with its first fix, up to two others, and other problems.
 
-    Without a cause it is what failed here, that no known problem matches, or what was found well; if the text was
-    changed since it was examined, that a press examines it.
+    Without a cause it is what failed here, or that no known problem matches; if the text was
+    changed since it was examined, that a press examines it. Before any text it is what was looked at.
     """
     causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
     keys = {cause.key for cause in causes}
@@ -44,6 +131,7 @@ def draw_causes(state: State) -> Markup:
     failed = html.NOTHING if causes or outdated else _draw_failures(state)
     unknown = not causes and not outdated and state.pasted.text and state.diagnosed.markdown
     parts = [
+        html.NOTHING if causes or state.pasted.text or state.failed_cell else draw_looked_at(state),
         failure(state, Step.DIAGNOSE),
         _draw_own(state),
         _draw_tried(state),
@@ -55,7 +143,6 @@ def draw_causes(state: State) -> Markup:
         _draw_unknown(state) if unknown else html.NOTHING,
         failed,
         html.details(also, notes) if causes or state.pasted.text else notes,
-        html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _draw_all_well(state),
     ]
     return joined(parts)
 
@@ -71,33 +158,28 @@ def _draw_own(state: State) -> Markup:
 
 
 def _draw_answer(cause: Diagnosis, state: State) -> Markup:
-    """Return the likeliest cause: machine and program, where it shows, why it is so, and the first fix.
+    """Return why the likeliest cause is so, and as numbered steps the first fix, what to start with, and to try again.
 
-    How sure that is, and the report to copy, come below it.
+    How sure that is, and the report to copy, come below.
     """
     place = state.diagnosed.places[0] if state.diagnosed.places else None
     shown = help_for_first_cause(state)
     seen = html.NOTHING
-    if place and state.pasted.text:
-        seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}"))
-    elif place:
-        seen = html.lead_line(say("Found in the output of the step that failed."))
-    fix = draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state) if shown.first else html.NOTHING
-    mark = "error" if cause.sure else "info"
+    if place and not state.pasted.text:
+        seen = html.lead_line(say("Found in the output of the step that failed.")) + _draw_place(place)
+    steps = [draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state)] if shown.first else []
+    steps += [_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches]
+    last = say("Start the program again. If an error is left, paste the new output here.")
+    listed = tag("ol", *(tag("li", step) for step in (*steps, last)), class_="ptsa-steps") if steps else html.NOTHING
     body = [
-        _draw_facts(state),
-        html.NOTHING if cause.sure else html.lead_line(say("It may be this:")),
-        tag("h3", html.icon(mark), headline(cause, state.diagnosed.source), class_="ptsa-answer-title"),
         seen,
-        _draw_place(place) if place else html.NOTHING,
         html.paragraph(cause.cause),
-        tag("h4", say("What helps")) + fix if fix else html.NOTHING,
-        *(_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches),
+        tag("section", tag("h3", say("What helps")), listed, class_="ptsa-fix") if listed else "",
         html.NOTHING if cause.sure else _draw_question(state),
         _draw_evidence(cause),
         _draw_report(state),
     ]
-    return tag("section", *body, class_=f"ptsa-answer ptsa-note ptsa-note-{mark}")
+    return tag("section", *body, class_="ptsa-answer")
 
 
 def _draw_facts(state: State) -> Markup:
@@ -185,30 +267,15 @@ def _draw_failures(state: State) -> Markup:
     if state.pasted.text:
         return html.NOTHING
     steps = (step for step in Step if step is not Step.DIAGNOSE and state.status(step).phase is Phase.FAILED)
-    bad = {Status.WRONG, Status.FAILED, Status.TIMEOUT}
-    checks = state.report.checks if state.report else ()
-    checked = (
-        html.note(Severity.ERROR, check_title(check.key), html.paragraph(check.detail))
-        for check in checks
-        if check.status in bad
-    )
+    bad = [check for check in (state.report.wrong if state.report else ()) if check.status is not Status.UNSUPPORTED]
+    checked = (html.note(Severity.ERROR, check_title(check.key), _draw_detail(check.detail)) for check in bad)
     return joined([*(failure(state, step) for step in steps), *checked])
 
 
-def _draw_all_well(state: State) -> Markup:
-    """Return a list of what was looked at and found well, or that nothing has been checked yet."""
-    seen = [
-        say("the hardware and the drivers") if state.detection else "",
-        say("which PyTorch fits the hardware") if state.plan else "",
-        say("the packages of the environment {name}", name=folder_name(state.environment.path))
-        if state.environment
-        else "",
-        say("what that environment computes") if state.environment and state.report else "",
-    ]
-    found = [words for words in seen if words]
-    text = say("No problem was found in what was checked:") if found else say("Nothing has been checked yet.")
-    hint = html.paragraph(say("If a program still fails, paste its output into the box above."))
-    return html.note(Severity.INFO, text, html.bullets(found) + hint)
+def _draw_detail(detail: Text) -> Markup:
+    """Return the first line of what a check printed; the rest, such as the frames of a stack, is folded away."""
+    first, _newline, rest = visible(render(detail)).partition("\n")
+    return html.paragraph(first) + (html.details(say("What it printed"), html.code(rest)) if rest else html.NOTHING)
 
 
 def _draw_tried(state: State) -> Markup:

@@ -1,29 +1,29 @@
-"""What every page shares: widgets that follow the state, what the footer offers, failures, logs, parts of add-ons."""
+"""What every page shares: widgets that follow the state, what the footer offers there, failures and logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import ipywidgets as widgets
 
-from assistant import addons
 from assistant.i18n import Text, render, say
-from assistant.model.errors import Cancelled, WorkFailed
+from assistant.model.errors import Cancelled
 from assistant.model.finding import Severity
 from assistant.model.report import Step
-from assistant.model.visible import Markup, joined, tag
+from assistant.model.visible import Markup, tag
 from assistant.session.actions import Action, Answer
 from assistant.session.session import Session
-from assistant.session.state import Page, Phase, State, StepStatus, Task
+from assistant.session.state import Phase, State, StepStatus
 from assistant.wizard import html
-from assistant.wizard.head import Footer
-from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
+from assistant.wizard.head import ButtonAction, Footer
 
 
-class PagePart:
+class Part:
     """Widgets that follow the state, and post what the user does to the session."""
+
+    rewording: ClassVar[bool] = False  # whether the words of all widgets are being written anew
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -42,32 +42,18 @@ class PagePart:
         finally:
             self._quiet = False
 
-    def post(self, actions: Action | Iterable[Action]) -> None:
-        """Dispatch an action, or several in order."""
-        for action in (actions,) if isinstance(actions, Action) else actions:
-            self.session.dispatch(action)
-
-    def on_value(self, widget: widgets.Widget, actions: Callable[[Any], Action | Iterable[Action]]) -> None:
-        """Dispatch the `actions` that a control's new value makes, whenever the user changes it."""
+    def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
+        """Dispatch the `action` that a control's new value makes, whenever the user changes it."""
 
         def changed(change: dict[str, Any]) -> None:
-            if not self._quiet:
-                self.post(actions(change["new"]))
+            if not (self._quiet or Part.rewording):
+                self.session.dispatch(action(change["new"]))
 
         widget.observe(changed, "value")
 
-    def on_press(self, chips: Chips, actions: Callable[[str], Action | Iterable[Action]]) -> None:
-        """Dispatch the `actions` that are made of a chip's key when it is pressed."""
 
-        def pressed(_widget: object, content: object, _buffers: object) -> None:
-            if isinstance(content, dict) and "press" in content:
-                self.post(actions(str(content["press"])))
-
-        chips.on_msg(pressed)
-
-
-class PageView(PagePart):
-    """One page below the head: made once for a language, then brought up to date by `follow`.
+class PageView(Part):
+    """One page below the head: made once, then brought up to date by `follow`.
 
     `parts` are in the middle from top to bottom; they may change with the state.
     """
@@ -78,21 +64,12 @@ class PageView(PagePart):
         """Return what the footer offers on this page while nothing is changed."""
         raise NotImplementedError
 
-    def fields(self) -> Iterable[widgets.Widget]:
-        """Return the widgets into which somebody may have typed what no state knows yet."""
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:  # noqa: ARG002 - a page may have none
+        """Return what the card or button `key` of a drawing does, or a choice among cards; () for one of no page."""
         return ()
 
-    def foldable(self) -> Iterable[Fold]:
-        """Return what can be folded away here, in any view of the page that was made; later views come last."""
-        return ()
-
-    def adopt(self, other: PageView) -> None:
-        """Take over what was typed into a page that this one replaces, and what was open there."""
-        with self.quiet():
-            for new, old in zip(self.fields(), other.fields(), strict=True):
-                new.value = old.value
-            for new, old in zip(self.foldable(), other.foldable(), strict=False):
-                new.unfolded = old.unfolded
+    def note(self, action: ButtonAction) -> None:
+        """Note what was done for a press, if the page shows that."""
 
     def close(self) -> None:
         """Free every model of this page."""
@@ -134,87 +111,3 @@ def log_view(lines: Iterable[Text], file: str = "") -> Markup:
     log = tag("pre", text, class_="ptsa-log")
     where = say("The last lines; all of them are in {path}.", path=file) if file else ""
     return tag("div", log, class_="ptsa-logbox", tabindex=0, role="log", aria_label=say("Log")) + html.lead_line(where)
-
-
-PLACES = (Page.SETUP, Page.WRONG)  # the pages that have room for add-ons
-
-
-class AddonPart(PagePart):
-    """What one add-on shows on a page; an entry point of `assistant.pages` names a class derived from this one.
-
-    `page` is where it is shown, one of `PLACES`. `parts` are its widgets, from top to bottom. They are below a fold
-    if `title` gives one its words, and what costs time is then made by `fill`, when the fold is opened for the first
-    time.
-    """
-
-    page: Page
-    parts: tuple[widgets.Widget, ...] = ()
-
-    def __init_subclass__(cls) -> None:
-        """Refuse a page on which nothing of an add-on would ever be shown."""
-        if cls.page not in PLACES:
-            raise TypeError(f"{cls.__name__}.page must be one of {', '.join(map(str, PLACES))}")
-
-    def title(self) -> str:
-        """Return the words of the fold, in the language in force; "" for none."""
-        return ""
-
-    def fill(self) -> None:
-        """Make what the fold shows, if that is still to be made: it is called whenever the fold is opened or closed."""
-
-    def adopt(self, other: AddonPart) -> None:
-        """Take over what was typed into a part in another language, which this one replaces."""
-
-
-class AddonParts:
-    """What all add-ons show on a page: each of `shown` by its name, below its fold in `folds` if it has one."""
-
-    def __init__(self, session: Session, page: Page) -> None:
-        self.note = make(Drawing)
-        self.folds: dict[str, Fold] = {}
-        self.shown: dict[str, AddonPart] = {}
-        lacking = []
-        for name in addons.names(addons.PAGES):
-            try:
-                kind = addons.load(addons.PAGES, name)
-            except WorkFailed as error:
-                lacking.append(html.lead_line(say("{name}: {state}", name=name, state=error.message)))
-                continue
-            if kind.page is page:
-                self._add(name, kind(session))
-        self.note.value = joined(lacking) if page is Page.WRONG else html.NOTHING
-
-    def _add(self, name: str, part: AddonPart) -> None:
-        self.shown[name] = part
-        if title := part.title():
-            self.folds[name] = make(Fold, title=title)
-            self.folds[name].observe(lambda _change: part.fill(), "unfolded")
-
-    @property
-    def parts(self) -> tuple[widgets.Widget, ...]:
-        """The widgets of all add-ons, each below its fold if it has one; last, a note on those that lack something."""
-        rows = [
-            (*((self.folds[name],) if name in self.folds else ()), *part.parts) for name, part in self.shown.items()
-        ]
-        return (*(widget for row in rows for widget in row), *((self.note,) if self.note.value else ()))
-
-    def update(self, state: State) -> None:
-        """Show a state in the parts of all add-ons, and open the fold of an add-on whose task is running."""
-        for name, part in self.shown.items():
-            with part.quiet():
-                part.follow(state)
-            if state.running is Task.ADDON and state.addon == name and name in self.folds:
-                self.folds[name].unfolded = True
-
-    def adopt(self, other: AddonParts) -> None:
-        """Take over what was typed and what was open in another language's parts, which these replace."""
-        for name, part in self.shown.items():
-            if name in other.shown:
-                part.adopt(other.shown[name])
-            if name in self.folds and name in other.folds:
-                self.folds[name].unfolded = other.folds[name].unfolded
-
-    def close(self) -> None:
-        """Free every model."""
-        for widget in (*self.parts, self.note):
-            close_all(widget)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import ipywidgets as widgets
 
@@ -11,18 +10,32 @@ from assistant.i18n import Text, ngettext, render, say
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
-from assistant.model.visible import html_language, joined, visible
+from assistant.model.visible import Markup, html_language, joined, tag, visible
 from assistant.session.actions import Action, Begin, Choose, Edited, Mend, Paste, Show, blockers
 from assistant.session.remediation import all_fixes, best_fix_name, fix_folder, help_for_first_cause
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.store import store_log
 from assistant.wizard import html
-from assistant.wizard.head import Footer, Other
-from assistant.wizard.panels.answer import draw_causes, draw_remedy, folder_name
-from assistant.wizard.panels.base import AddonParts, PageView, log_view
-from assistant.wizard.shared_widgets import Chips, Drawing, Fold, LogBox, make
+from assistant.wizard.head import ButtonAction, Footer, Other
+from assistant.wizard.panels.addons import AddonParts
+from assistant.wizard.panels.answer import LOOK, WHOSE, draw_aside, draw_causes, draw_remedy, draw_title, folder_name
+from assistant.wizard.panels.base import PageView, log_view
+from assistant.wizard.shared_widgets import Drawing, Fold, LogBox, make
 
+FIX = "fix"  # begins the key of a fix among the cards
+SAMPLE = "sample"  # begins the key of a sample
+SAMPLES = {  # for those who have no error at hand; each is what its program prints
+    "numpy": "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.0.0",
+    "build": "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+    "hip": "RuntimeError: HIP error: invalid device function",
+}
+# What the buttons of the doctor's list do.
+LOOKS: dict[str, tuple[Action, ...]] = {
+    "machine": (Begin(task=Task.DETECT),),
+    "plan": (Show(page=Page.SETUP),),
+    "environment": (Show(page=Page.ENVIRONMENTS),),
+}
 LABEL = 100  # chosen: characters of a fix that a small card shows
 
 
@@ -89,30 +102,18 @@ class WrongPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.head, self.answer, self.more, self.lines = (make(Drawing) for _number in range(4))
-        self.lent = False  # whether the box has gone to a page of another language
-        self.others = make(Chips, pressed=True, description=say("Other fixes that one press applies"))
-        self.on_press(self.others, lambda name: apply_actions(name, self.session.state))
+        self.head, self.aside, self.answer, self.samples = (make(Drawing) for _number in range(4))
+        self.more, self.lines = make(Drawing), make(Drawing)
+        self.aside.add_class("ptsa-aside")
+        self.box = LogBox(*_box_callbacks(session))
+        self.others = make(Drawing)
         self.ways = make(widgets.VBox)
         self.fold = make(Fold)
         self.addons = AddonParts(session, Page.WRONG)
 
-    @cached_property
-    def box(self) -> LogBox:
-        """The place for a log, unless the page that this one replaces has handed on its own."""
-        return LogBox(*_box_callbacks(self.session))
-
-    def adopt(self, other: PageView) -> None:
-        """Take over the box of a page that this one replaces, as only the browser knows its text, and open folds."""
-        if isinstance(other, WrongPage):
-            self.box, other.lent = other.box, True
-            self.addons.adopt(other.addons)
-            self.fold.unfolded = other.fold.unfolded
-
     def follow(self, state: State) -> None:
-        """Show the log as the state has it, its causes, the fixes, the output of applying one, and the add-ons."""
-        self.head.value = html.heading(say("Is anything wrong?"))
-        self.answer.value = draw_causes(state)
+        """Show what was looked at or the answer, the log as the state has it, the fixes, and the add-ons."""
+        self.head.value, self.answer.value, self.aside.value = draw_title(state), draw_causes(state), draw_aside(state)
         with self.box.hold_sync():
             self.box.words, self.box.language = _box_words(), html_language()
             self.box.shown = {name: getattr(state.pasted, name) for name in ("text", "tail", "size", "lines", "name")}
@@ -123,35 +124,60 @@ class WrongPage(PageView):
         self.addons.update(state)
         folded = (self.fold, self.ways) if self.ways.children else ()
         answered = (self.answer, *folded, self.lines)
-        first = (*answered, self.box) if state.failed_cell else (self.box, *answered)  # of a cell all was given already
-        self.parts = (self.head, *first, *self.addons.parts)
+        fresh = not state.pasted.text and not state.failed_cell
+        self.samples.value = draw_samples() if fresh else html.NOTHING
+        # What the user came for stands first: what was looked at already, then the answer.
+        self.parts = (self.head, self.aside, *answered, self.box, self.samples, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:
         """Show the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
         found = help_for_first_cause(state).others
         buttons = [name for name, fix in found.items() if fix.offered]
         options = [
-            {"key": name, "title": fix_label(found[name].remedy), "lead": render(describe_fix(name, state))}
+            html.Tile(f"{FIX}:{name}", fix_label(found[name].remedy), describe_fix(name, state), "tools")
             for name in buttons
         ]
-        if self.others.options != options:
-            self.others.options = options
+        self.others.value = html.cards(say("Other fixes that one press applies"), options)
         rest = {name: fix.remedy for name, fix in found.items() if not fix.offered}
         self.more.value = joined(draw_remedy(fix, name, state) for name, fix in rest.items())
         self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
         # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
         self.ways.children = (*((self.others,) if options else ()), *((self.more,) if rest else ()))
 
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
+        """Return what a card or a button does: another fix, a sample, whose log it is, a row of the doctor's list."""
+        part, _colon, name = key.partition(":")
+        if part == FIX:
+            return apply_actions(name, state)
+        if part == SAMPLE and name in SAMPLES:
+            return (Paste(log=SAMPLES[name]), Begin(task=Task.DIAGNOSE))
+        if part == WHOSE and name in {"same", "other"}:
+            return (Paste(log=replace(state.pasted, whose=name)), Begin(task=Task.DIAGNOSE))
+        if part == LOOK:
+            return LOOKS.get(name, ())
+        return self.addons.pressed(key, state)
+
     def footer(self, state: State) -> Footer:
         """Return the footer of `make_footer`."""
         return make_footer(state)
 
     def close(self) -> None:
-        """Free every model, but that of a box which another page has taken over."""
-        drawn = (self.head, self.answer, self.more, self.lines)
-        box = () if self.lent else (self.box,)
-        for widget in (*drawn, *box, self.fold, self.others, self.ways, self.addons):
+        """Free every model."""
+        drawn = (self.head, self.aside, self.answer, self.samples, self.more, self.lines)
+        for widget in (*drawn, self.box, self.fold, self.others, self.ways, self.addons):
             widget.close()
+
+
+def draw_samples() -> Markup:
+    """Return a card for each sample of an error."""
+    words = {"numpy": "compiled using NumPy 1.x", "build": "no kernel image", "hip": "invalid device function"}
+    leads = {
+        "numpy": say("two packages that do not go together"),
+        "build": say("the build has no code for the card"),
+        "hip": say("the same, on a Radeon"),
+    }
+    options = [html.Tile(f"{SAMPLE}:{key}", tag("code", words[key]), leads[key], "talk") for key in SAMPLES]
+    return html.cards(say("No error at hand? See how it works"), options)
 
 
 def _box_callbacks(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:

@@ -8,17 +8,17 @@ import ipywidgets as widgets
 
 from assistant.host.files import shorten_path
 from assistant.i18n import as_typed, render, say, sentences
-from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.visible import Markup, joined, tag
-from assistant.session.actions import Begin, LookIn, Pick, Show
+from assistant.session.actions import Action, Begin, LookIn, Pick, Show
 from assistant.session.environments import is_mendable, kernel_and_plan
 from assistant.session.session import Session
 from assistant.session.state import EnvironmentSummary, Page, Phase, Repair, State, Survey, Task, megabytes, undo_notice
 from assistant.wizard import html
-from assistant.wizard.head import OPEN_NOTEBOOK, Footer, Other, send_notebook, write_notebook
+from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import PageView, failure, log_view
-from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, make
+from assistant.wizard.panels.choice import format_megabytes
+from assistant.wizard.shared_widgets import Details, Drawing, make
 
 
 def draw_lead(state: State) -> Markup:
@@ -80,27 +80,44 @@ def search_caption(survey: Survey) -> str:
     return f"{where} {short}".strip()
 
 
-def make_row(summary: EnvironmentSummary) -> dict[str, object]:
-    """Return the row of an environment, as `EnvironmentRows` takes it, with buttons for what can be done with it."""
-    buttons = [("check", say("Check"))] if not (summary.own or summary.unread) else []
-    buttons += [("mend", say("Mend …"))] if is_mendable(summary) else []
-    buttons += [("undo", say("Undo"))] if summary.undo and not summary.others else []
-    if summary.torch and not (summary.own or summary.others or summary.unread):
-        buttons += [("keep", say("Let go of this build") if summary.keeps else say("Keep this build"))]
-    buttons += [("open", say("Open a notebook"))] if summary.kernels and summary.torch and not summary.own else []
-    buttons += [("remove", say("Remove …"))] if summary.made and not (summary.own or summary.others) else []
-    return {
-        "path": summary.path,
-        "light": summary.light.value,
-        "word": render(summary.light.word),
-        "name": summary.name,
-        "keeper": render(summary.keeper),
-        "place": shorten_path(summary.path),
-        "torch": render(summary.build),
-        "python": f"Python {summary.python}" if summary.python else "",
-        "state": as_typed(summary.state),
-        "buttons": buttons,
-    }
+def draw_environments(survey: Survey) -> Markup:
+    """Return a card for each environment, below what was searched for."""
+    cards = [_draw_environment(one) for one in survey.environments]
+    return (
+        html.lead_line(search_caption(survey)) + tag("div", *cards, class_="ptsa-environments")
+        if cards
+        else html.NOTHING
+    )
+
+
+def _draw_environment(one: EnvironmentSummary) -> Markup:
+    """Return an environment's card: its health, name, keeper and place, what it holds, its size, and its buttons."""
+    size = format_megabytes(one.size / 10**6) if one.size else ""
+    holds = " · ".join(
+        filter(None, (f"PyTorch {render(one.build)}", f"Python {one.python}" if one.python else "", size))
+    )
+    return tag(
+        "article",
+        html.light(one.light.value, one.light.word),
+        tag("h3", one.name),
+        tag("p", f"{render(one.keeper)} · {shorten_path(one.path)}", class_="ptsa-lead"),
+        tag("p", holds, class_="ptsa-env-holds"),
+        tag("p", as_typed(one.state)),
+        tag("div", *_buttons(one), class_="ptsa-buttons"),
+        class_=f"ptsa-env ptsa-env-{one.light.value}",
+    )
+
+
+def _buttons(one: EnvironmentSummary) -> list[Markup]:
+    """Return a button for each thing that can be done with an environment."""
+    buttons = [("check", say("Check"))] if not (one.own or one.unread) else []
+    buttons += [("mend", say("Mend …"))] if is_mendable(one) else []
+    buttons += [("undo", say("Undo"))] if one.undo and not one.others else []
+    if one.torch and not (one.own or one.others or one.unread):
+        buttons += [("keep", say("Let go of this build") if one.keeps else say("Keep this build"))]
+    buttons += [("open", say("Open a notebook"))] if one.kernels and one.torch and not one.own else []
+    buttons += [("remove", say("Remove …"))] if one.made and not (one.own or one.others) else []
+    return [html.button(words, f"{press}:{one.path}", named=f"{words} {one.name}") for press, words in buttons]
 
 
 class EnvironmentsPage(PageView):
@@ -110,19 +127,15 @@ class EnvironmentsPage(PageView):
         super().__init__(session)
         self._removing = ""
         self.lead, self.difference = make(Drawing), make(Drawing)
-        self.log = make(Details, title=say("The log"))
-        self.rows = make(EnvironmentRows)
-        self.rows.on_msg(self._on_rows)
+        self.log = make(Details, title=lambda: say("The log"))
+        self.rows = make(Drawing)
         self.folder = make(
             widgets.Text,
-            description=say("Look in another folder"),
-            placeholder=say("a folder, or an environment"),
+            description=lambda: say("Look in another folder"),
+            placeholder=lambda: say("a folder, or an environment"),
             continuous_update=False,
         )
-        self.on_value(
-            self.folder,
-            lambda text: [LookIn(folder=text.strip()), Begin(task=Task.SURVEY)] if text.strip() else [],
-        )
+        self.folder.observe(self._on_folder, "value")
         self._list = (self.lead, self.rows, self.folder)
         self._change = (self.difference, self.log)
         self.parts = self._list
@@ -134,11 +147,7 @@ class EnvironmentsPage(PageView):
         self.lead.value = draw_lead(state)
         self.difference.value = draw_repair(state, repair) if repair else html.NOTHING
         self.log.draw(lambda: log_view(state.log, state.log_file))
-        with self.rows.hold_sync():
-            self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
-            self.rows.caption = search_caption(survey)
-            self.rows.rows = [make_row(one) for one in survey.environments]
-            self.rows.held = state.held
+        self.rows.value = draw_environments(survey)
 
     def footer(self, state: State) -> Footer:
         """Return the footer: to make the change that is shown, to remove what was asked for, else to set up another.
@@ -166,45 +175,29 @@ class EnvironmentsPage(PageView):
             return Footer(label=say("Set up another"), actions=another, note=note, others=(undo, drop, again))
         return Footer(label=say("Set up another"), actions=another, others=(again,))
 
-    def fields(self) -> tuple[widgets.Widget, ...]:
-        """Return the field of the folder."""
-        return (self.folder,)
-
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
         for widget in (*self._list, *self._change):
             widget.close()
 
-    def _on_rows(self, _widget: object, content: object, _buffers: object) -> None:
-        """Do what a row's button asks: open a notebook, or pick the environment and begin a task on it.
+    def _on_folder(self, change: dict[str, object]) -> None:
+        folder = str(change["new"]).strip()
+        if folder and not self._quiet:
+            self._do(LookIn(folder=folder), Begin(task=Task.SURVEY))
 
-        A press of Remove only asks for confirmation. A notebook that the browser refused to open is written.
-        """
-        message = content if isinstance(content, dict) else {}
-        path, press = str(message.get("path", "")), message.get("press")
-        if message.get("refused") == OPEN_NOTEBOOK:
-            self._write_notebook(message.get("detail"))
-        summary = self.session.state.survey.summary_at(path)
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
+        """Return what the button of an environment does; a press of Remove only asks for confirmation."""
+        press, _colon, path = key.partition(":")
+        summary = state.survey.summary_at(path)
         if summary is None:
-            return
+            return ()
         if press == "open":
             made, plan = kernel_and_plan(summary)
-            send_notebook(self.rows, made, plan, message.get("view"), name=f"{summary.name}.ipynb", path=path)
-            return
+            return (OpenNotebook(made=made, plan=plan, name=f"{summary.name}.ipynb"),)
         self._removing = path if press == "remove" else ""
         tasks = {"check": Task.CHECK, "mend": Task.COMPARE, "undo": Task.UNDO, "keep": Task.KEEP}
-        begun = (Begin(task=tasks[press]),) if isinstance(press, str) and press in tasks else ()
-        self.post([Pick(path=path), *begun])
+        return (Pick(path=path), *((Begin(task=tasks[press]),) if press in tasks else ()))
 
-    def _write_notebook(self, detail: object) -> None:
-        """Write a first notebook for the environment at `detail`'s path into this folder; show where, or why not."""
-        path = str(detail.get("path", "")) if isinstance(detail, dict) else ""
-        summary = self.session.state.survey.summary_at(path)
-        if summary is None or not summary.kernels:
-            return
-        try:
-            made, plan = kernel_and_plan(summary)
-            note = html.note(Severity.OK, write_notebook(made, plan, made.kernel or ""))
-        except AssistantError as error:
-            note = html.failure(error.message, error.hint)
-        self.lead.value = draw_lead(self.session.state) + note
+    def _do(self, *actions: Action) -> None:
+        for action in actions:
+            self.session.dispatch(action)

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from assistant.export import FORMATS, PURPOSES
 from assistant.host.files import current_folder
-from assistant.i18n import render, say
+from assistant.i18n import say
 from assistant.model.finding import Severity
 from assistant.model.record import Record
 from assistant.model.report import Step
@@ -23,9 +23,12 @@ from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other, ShowFolder
 from assistant.wizard.panels.base import PageView, close_all, failure
-from assistant.wizard.shared_widgets import Chips, Choices, Details, Drawing, Fold, make
+from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
-PAGE, PACK = "setup.html", "configuration.zip"
+PACK = "configuration.zip"
+PURPOSE, FORMAT = "purpose", "format"  # begin the keys of cards
+USUAL = "colleague"  # the purpose of who names none: a few files, that make the same environment again
+SIGNS = {"colleague": "person", "project": "folder", "container": "box", "report": "warning"}
 SHOWN_BYTES = 60_000  # chosen: of a file that can be read in the panel; it is sent when somebody opens it
 
 
@@ -35,19 +38,12 @@ class ExportPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.lead, self.written = make(Drawing), make(Drawing)
-        self.files = make(Details, title=say("The individual files"))
-        options = [
-            {"key": key, "title": render(purpose.title), "lead": render(purpose.lead)}
-            for key, purpose in PURPOSES.items()
-        ]
-        self.purpose = make(Chips, description=say("What for?"), options=options)
-        self.on_value(self.purpose, lambda key: Choose(purpose=key, formats=()))
-        self.fold = make(Fold, title=say("Choose individual files or another folder"))
-        self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
+        self.files = make(Details, title=lambda: say("The individual files"))
+        self.purpose = make(Drawing)
+        self.fold = make(Fold, title=lambda: say("Choose individual files or another folder"))
+        self.folder = make(widgets.Text, description=lambda: say("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
-        rows = [(render(kind.description), name) for name, kind in FORMATS.items()]
-        self.formats = make(Choices, description=say("Formats"), options=rows)
-        self.on_value(self.formats, lambda names: Choose(formats=tuple(names)))
+        self.formats = make(Drawing)
         controls = make(widgets.VBox, children=(self.folder, self.formats))
         self._before = (self.lead, self.purpose, self.fold, controls)
         self._after = (self.lead, self.purpose, self.written, self.files, self.fold, controls)
@@ -60,9 +56,19 @@ class ExportPage(PageView):
         self.parts = self._after if state.exported.files else self._before
         self.written.value = draw_written(state)
         self.files.draw(lambda: draw_files(state))
-        self.purpose.value = state.choices.purpose
+        self.purpose.value, self.formats.value = draw_purposes(state), draw_formats(state)
         self.folder.placeholder = _default_folder(state)
-        self.folder.value, self.formats.value = state.choices.folder, list(state.choices.formats)
+        self.folder.value = state.choices.folder
+
+    def pressed(self, key: str, state: State) -> tuple[Choose, ...]:
+        """Return the choice of a purpose, or of a file more or less."""
+        part, _colon, name = key.partition(":")
+        chosen = state.choices.formats
+        if part == PURPOSE:
+            return (Choose(purpose=name, formats=()),)
+        if part != FORMAT:
+            return ()
+        return (Choose(formats=tuple(one for one in FORMATS if (one in chosen) != (one == name))),)
 
     def footer(self, state: State) -> Footer:
         """Return the footer: to write the files, also again, to show their folder if JupyterLab can, or to go back."""
@@ -71,7 +77,8 @@ class ExportPage(PageView):
         show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
-        write = (*(() if state.choices.folder else (Choose(folder=_default_folder(state)),)), Begin(task=Task.EXPORT))
+        folder = state.choices.folder or _default_folder(state)
+        write = (Choose(folder=folder, purpose=state.choices.purpose or USUAL), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
             actions=() if reasons else write,
@@ -84,6 +91,24 @@ class ExportPage(PageView):
         """Free every model, those that are not shown now among them."""
         for widget in self._after:
             close_all(widget)
+
+
+def draw_purposes(state: State) -> Markup:
+    """Return a card for each purpose; none is chosen once single files are."""
+    options = [
+        html.Tile(f"{PURPOSE}:{key}", purpose.title, purpose.lead, SIGNS.get(key, "file"))
+        for key, purpose in PURPOSES.items()
+        if key
+    ]
+    chosen = f"{PURPOSE}:{state.choices.purpose or USUAL}"
+    return html.tiles(say("What for?"), options, "" if state.choices.formats else chosen)
+
+
+def draw_formats(state: State) -> Markup:
+    """Return a card for each format, of which several can be ticked."""
+    options = [html.Tile(f"{FORMAT}:{name}", name, kind.description) for name, kind in FORMATS.items()]
+    chosen = " ".join(f"{FORMAT}:{name}" for name in state.choices.formats)
+    return html.tiles(say("Formats"), options, chosen, "checkbox")
 
 
 class Download(Record, frozen=True):
@@ -135,21 +160,16 @@ def draw_written(state: State) -> Markup:
 
 
 def draw_files(state: State) -> Markup:
-    """Return a list of downloads: each exported file, read again from disk, and last the whole setup as a page.
-
-    A file that cannot be read any more stands there with the reason.
-    """
+    """Return a list of downloads: each exported file, read again from disk, or the reason why it cannot be read."""
     folder = _common_folder(state)
     files = [_draw_file(file, str(key), folder) for key, file in enumerate(read_files(state.exported.files))]
-    whole = Download(name=PAGE, path=PAGE, content=b"")
-    files.append(_draw_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
     return tag("ul", *files, class_="ptsa-files")
 
 
-def _draw_file(file: Download, key: str, folder: str, lead: str = "") -> Markup:
+def _draw_file(file: Download, key: str, folder: str) -> Markup:
     """Return a link to a file, by its path in `folder`, and a fold to read it if it is text and not large.
 
-    `lead` is a sentence between them. For a file that could not be read, return the reason.
+    For a file that could not be read, return the reason.
     """
     if file.fault:
         return tag("li", html.icon("error"), f"{file.path}: ", file.fault)
@@ -158,6 +178,17 @@ def _draw_file(file: Download, key: str, folder: str, lead: str = "") -> Markup:
     return tag(
         "li",
         html.fetch(place, key),
-        html.lead_line(lead) if lead else "",
         html.peek(say("Read it here"), key) if small else "",
     )
+
+
+def find_file(state: State, key: str) -> tuple[str, bytes] | None:
+    """Return name and content of the file that a link of the export page asks for by `key`.
+
+    They are for `PACK` a zip of all files, and for a number the file at that place among them. None for any other key,
+    before any file is written, and if the file cannot be read.
+    """
+    if key == PACK and state.exported.files:
+        return PACK, zip_files(state.exported.files)
+    paths = [path for number, path in enumerate(state.exported.files) if str(number) == key]
+    return next(((file.name, file.content) for file in read_files(paths) if not file.fault), None)

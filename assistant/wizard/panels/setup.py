@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
+from assistant import verify
 from assistant.detect import Fact, check_fact, facts_to_set
-from assistant.export import terminal_line
 from assistant.host.files import full_path
-from assistant.i18n import Text, render, say, sentences
-from assistant.install import EnvironmentFolder, Prepared, RemotePlan
+from assistant.i18n import render, say, sentences
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import KERNEL_TARGET, Backend, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Plan, Request
 from assistant.model.record import replace
-from assistant.model.report import Part, Report, Status, Step, check_kind, check_title, status_word, verdict
-from assistant.model.shell import command_line, shell_of
-from assistant.model.visible import Markup, joined, tag
+from assistant.model.report import Environment, Step
+from assistant.model.visible import Markup
 from assistant.plan import card_name
-from assistant.session.actions import Action, Add, Begin, Choose, Pick, Resume, Show, Simulate, blockers
+from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
-from assistant.session.state import (
-    Adding,
-    Page,
-    Phase,
-    Stage,
-    State,
-    Task,
-    failed_step,
-    find_stage,
-    has_no_plan,
-    is_cancelled,
-    is_unresolved,
-    task_to_repeat,
-)
-from assistant.session.steps import TITLES, is_kernel_ours, split_requirements
+from assistant.session.state import Page, Stage, State, Task, find_stage, has_no_plan, is_unresolved
+from assistant.session.steps import is_kernel_ours
 from assistant.session.store import (
     Saved,
     continuation_remarks,
@@ -48,305 +31,26 @@ from assistant.session.store import (
     is_worth_continuing,
     why_not_continuable,
 )
-from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
+from assistant.verify import Picture
+from assistant.views import plan_title
 from assistant.wizard import html
-from assistant.wizard.head import Footer, OpenNotebook, Other, titles
-from assistant.wizard.panels.base import AddonParts, PagePart, PageView, close_all, failure, log_view
-from assistant.wizard.panels.choice import draw_ready_to_install, draw_why, machine_options
-from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make, shared, show
-
-
-def draw_commands(state: State) -> Markup:
-    """Return the folder, the size, the exact commands, every package and file, and the kernel's and server's Python.
-
-    For a simulated machine they are only its commands; before packages are resolved, a sentence on that.
-    """
-    if state.machine and state.plan and state.detection:
-        shell = shell_of(state.detection.machine.os)
-        lines = [command_line(command, shell) for command in RemotePlan(state.plan, state.detection.machine).commands]
-        return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
-    if state.preview is None:
-        return html.paragraph(say("The exact packages are being resolved."))
-    pythons = state.detected.pythons if state.detected else {}
-    names = {"kernel": say("This notebook's kernel"), "server": say("The Jupyter server")}
-    found = [(name, pythons[role]) for role, name in names.items() if pythons.get(role)]
-    return _draw_consent(state.preview) + html.table(found)
-
-
-def _draw_consent(preview: Prepared) -> Markup:
-    """Return folder, size, changes, commands, packages and written files of an installation that is prepared."""
-    packages = preview.resolution.packages
-    size = say(
-        "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6
-    )
-    changes = change_rows(preview.resolution.versions, preview.site.versions if preview.site else {})
-    count = say("{changed} of {count} change", changed=len(changes), count=len(packages))
-    rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
-    commands = html.code("\n".join(command_line(command) for command in preview.commands))
-    replaced = html.table(changes) if preview.site else html.NOTHING
-    sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
-    every = html.table(
-        ((package.name, package.version, sizes[package.name], package.url) for package in packages),
-        (say("Package"), say("Version"), say("Size"), say("Source")),
-    )
-    ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
-    return (
-        html.table(rows)
-        + replaced
-        + (ready if preview.ready else html.paragraph(say("These commands will run:")) + commands)
-        + html.details(say("Every package"), every)
-        + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
-    )
-
-
-def draw_restart_warning(state: State) -> Markup:
-    """Return a warning to restart this kernel if it is the target and has imported torch; else nothing.
-
-    It is for after an installation, as it says that the kernel still runs the old torch.
-    """
-    text = say(
-        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel). "
-        "If the setup does not come back by itself, run its cell again."
-    )
-    in_use = state.choices.target == KERNEL_TARGET and "torch" in sys.modules
-    return html.note(Severity.WARNING, text) if in_use else html.NOTHING
-
-
-def draw_adding(adding: Adding) -> Markup:
-    """Return what adding packages would change, with findings, why they cannot be added, or that they were."""
-    if adding.status.message:
-        return html.failure(adding.status.message, adding.status.hint)
-    if adding.installed:
-        return html.note(Severity.OK, say("Added: {packages}", packages=", ".join(adding.requirements)))
-    if adding.prepared is None:
-        return html.NOTHING
-    site = adding.prepared.site
-    rows = change_rows(adding.prepared.resolution.versions, site.versions if site else {})
-    findings = joined(html.finding(one) for one in adding.prepared.findings if one.key != "foreign-pip")
-    return (html.table(rows) if rows else html.paragraph(say("All of these are installed already."))) + findings
-
-
-def draw_ready(state: State) -> Markup:
-    """Return the path of the finished environment and its name in JupyterLab's launcher; nothing before that."""
-    made = state.environment
-    if made is None or state.status(Step.INSTALL).phase is not Phase.DONE:
-        return html.NOTHING
-    name = made.launcher_name
-    kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=name) if name else ""
-    return joined(
-        [
-            html.paragraph(say("The environment is ready in {path}.", path=made.path)),
-            html.paragraph(kernel),
-        ]
-    )
-
-
-def press_effect(state: State) -> str:
-    """Return a sentence on what Install would do to the folder's environment, or on what is looked up now; else ""."""
-    preview = state.preview
-    if state.running is Task.PREPARE:
-        return say("Working out every package …")
-    if state.running is Task.PLAN and state.plan:
-        return say("Choosing the PyTorch …")
-    if preview is None:
-        return say("Looking at this machine …") if state.running else ""
-    if preview.ready:
-        return say("Nothing has to be installed: after a check you can use it at once.")
-    if preview.site:
-        return say("The environment in the chosen folder will be changed; if anything fails, it is restored.")
-    return say(
-        "Nothing changes before you press Install. PyTorch goes into an environment of its own, which can be removed."
-    )
-
-
-def draw_working(state: State) -> Markup:
-    """Return a title for the running task, the question that it waits for, and the parts of an installation.
-
-    Those before the present part are ticked.
-    """
-    step = state.running.step if state.running else Step.INSTALL
-    if state.running is not Task.INSTALL:
-        return html.heading(say("Checking that it computes correctly")) + failure(state, step)
-    progress, parts = state.progress, list(Part)
-    running = parts.index((progress and progress.part) or Part.DOWNLOAD)  # its packages were resolved before
-    items = []
-    for place, part in enumerate(parts):
-        status = "running" if place == running else "done" if place < running else "waiting"
-        said = progress.figures if progress and place == running else ""
-        icon = html.icon("ok" if status == "done" else status)
-        figures = tag("span", said, class_="ptsa-when")
-        items.append(tag("li", icon, tag("span", TITLES[part]), figures, class_=f"ptsa-phase-{status}"))
-    phases = tag("ul", *items, class_="ptsa-phases")
-    return html.heading(say("Installing")) + failure(state, step) + phases
-
-
-def draw_failed(state: State) -> Markup:
-    """Return a title for the step that failed, with its message and the next step."""
-    step, request = failed_step(state) or Step.DETECT, state.choices.request
-    titles = {
-        Step.DETECT: say("The machine could not be examined"),
-        Step.PLAN: say("No PyTorch was found for this machine")
-        if request == Request(backend=request.backend, nightly=request.nightly)
-        else say("There is no plan for what you ask for"),
-        Step.INSTALL: say("Nothing was installed"),
-        Step.VERIFY: say("The verification did not finish"),
-    }
-    title = say("Cancelled") if is_cancelled(state) and step in {Step.DETECT, Step.PLAN} else titles[step]
-    return html.heading(title) + failure(state, step)
-
-
-def retry_footer(state: State) -> Footer:
-    """Return the footer: to try again and, unless the user cancelled, to look for the cause.
-
-    If the index of a CPU build cannot be reached, PyPI's build with CUDA is offered, too.
-    """
-    others = []
-    if state.plan and state.plan.backend is Backend.CPU and state.status(Step.INSTALL).unreachable:
-        wish = Choose(request=replace(state.choices.request, cuda_libraries=True))
-        others.append(Other(label=say("Take PyPI's build and its several GB of CUDA"), actions=(wish,)))
-    if not is_cancelled(state):
-        wrong = (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
-        others.append(Other(label=say("Find the cause"), actions=wrong))
-    return Footer(label=say("Try again"), actions=(Begin(task=task_to_repeat(state)),), others=tuple(others))
-
-
-SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
-ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
-
-
-def draw_checks(report: Report) -> Markup:
-    """Return the verdict, the checks by kind, the speeds that were measured, and a fold with times and errors."""
-    severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-    judged, report = verdict(report), fold_packages(report)
-    signed = (
-        row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
-        for check, row in zip(report.checks, check_rows(report), strict=True)
-    )
-    every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
-    speeds = html.section(say("How fast it is"), html.bullets(speed_lines(report)))
-    return html.note(severity, judged) + _draw_matrix(report) + speeds + html.details(say("Times and errors"), every)
-
-
-def _draw_matrix(report: Report) -> Markup:
-    """Return a table with a row per kind of check, and in it each check with how it ended, by sign and word."""
-    rows: dict[Text, list[Markup]] = {}
-    for check in report.checks:
-        status, title = status_word(check.status), check_title(check.key)
-        result = "; ".join(filter(None, map(render, (status, check.detail))))
-        text = title if check.status is Status.PASSED else f"{render(title)}: {result}"
-        sign = html.icon(ICONS.get(check.status, "error"), status)
-        field = tag("li", sign, text, class_=f"ptsa-check-{check.status.value}")
-        rows.setdefault(check_kind(check.key), []).append(field)
-    body = [tag("tr", tag("th", kind, scope="row"), tag("td", tag("ul", *row))) for kind, row in rows.items()]
-    return tag("table", tag("tbody", "", *body), class_="ptsa-table ptsa-matrix")
-
-
-def _cells(row: CheckRow) -> tuple[Text, ...]:
-    return (row.title, row.result, row.first, row.later, row.error, row.detail)
-
-
-SAVE, KEEP = "save", "keep"
-
-
-class Done(PageView):
-    """Cards to go on with, packages to add, and the checks."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self.adding = make(Drawing)
-        self.checks = make(Details, title=say("The checks, one by one, with times"))
-        self.where = make(Details, title=say("Where it is"))
-        self.next = make(Chips, pressed=True, description=say("What next?"))
-        self.on_press(self.next, self._actions_of)
-        self.packages = make(
-            widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
-        )
-        adds = Begin(task=Task.ADD)
-        self.on_value(
-            self.packages, lambda text: [Add(requirements=split_requirements(text)), adds] if text.strip() else []
-        )
-        self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
-        self.measure.add_class("ptsa-measure")
-        self.measure.on_click(lambda _button: self.post([Choose(level="full"), Begin(task=Task.VERIFY)]))
-        self.parts = (
-            self.next,
-            make(Fold, title=say("Add packages")),
-            make(widgets.VBox, children=(self.packages, self.adding)),
-            self.checks,
-            self.where,
-            self.measure,
-        )
-
-    def _actions_of(self, key: str) -> list[Action]:
-        """Return what a press of a card of `_next_actions` does."""
-        made = self.session.state.environment
-        if key == KEEP and made:
-            return [Pick(path=made.path), Begin(task=Task.KEEP)]
-        return [Show(page=Page.EXPORT)] if key == SAVE else []
-
-    def follow(self, state: State) -> None:
-        """Show the report, the environment's place, the cards, and what is being added."""
-        if state.report:
-            report = state.report
-            self.checks.draw(lambda: draw_checks(report))
-        self.where.draw(lambda: draw_ready(state))
-        self.next.options = _next_actions(state)
-        self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
-
-    def footer(self, state: State) -> Footer:
-        """Return the footer: to add the packages whose changes are shown, else to open a notebook or set up another."""
-        adding = state.adding
-        if adding and adding.prepared and not adding.installed:
-            rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
-            return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
-        another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
-        label = say("Open a notebook with it")
-        name = state.environment.launcher_name if state.environment else ""
-        note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
-        return Footer(label=label, actions=(OpenNotebook(),), note=note, others=(another,))
-
-
-def draw_done(state: State) -> Markup:
-    """Return what works now, the verdict, and whether the kernel must be restarted; nothing before a report."""
-    report, plan, found = state.report, state.plan, state.detection
-    if report is None or plan is None or found is None:
-        return html.NOTHING
-    card = card_name(found.machine, plan.backend)
-    works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
-    title = works if report.usable else say("PyTorch is installed, but some checks failed")
-    line = tag("p", plan_title(plan), class_="ptsa-machine")
-    judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
-    kept = failure(state, state.environments.status)  # of the build that was to be kept, or no longer
-    return line + html.heading(title) + judged + draw_restart_warning(state) + kept
-
-
-def _next_actions(state: State) -> list[dict[str, str]]:
-    """Return cards for what can be done with the finished environment, as `Chips` takes them; [] before that."""
-    if state.environment is None or state.plan is None or state.detection is None:
-        return []
-    keeps = EnvironmentFolder(Path(state.environment.path)).guards
-    return [
-        {
-            "key": "terminal",
-            "title": say("Use it in a terminal"),
-            "lead": say("copies the line to type"),
-            "copy": terminal_line(state.environment, state.plan),
-        },
-        {
-            "key": "vscode",
-            "title": say("Use it in VS Code"),
-            "lead": say("copies the interpreter's path"),
-            "copy": state.environment.python,
-        },
-        {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
-        {
-            "key": KEEP,
-            "title": say("Let go of this build") if keeps else say("Keep this build"),
-            "lead": say("pip and uv keep {pins}", pins=", ".join(keeps))
-            if keeps
-            else say("later installations may replace PyTorch"),
-        },
-    ]
+from assistant.wizard.head import ButtonAction, Footer, Other, titles
+from assistant.wizard.panels.addons import AddonParts
+from assistant.wizard.panels.base import PageView, Part, close_all, log_view
+from assistant.wizard.panels.choice import BUILD, draw_card, draw_ready_to_install, draw_why, machine_options
+from assistant.wizard.panels.install import (
+    Done,
+    Receipt,
+    draw_commands,
+    draw_done,
+    draw_failed,
+    draw_picture,
+    draw_ring,
+    draw_working,
+    press_effect,
+    retry_footer,
+)
+from assistant.wizard.shared_widgets import Details, Drawing, Fold, make, shared, show
 
 
 class SetupPage(PageView):
@@ -354,28 +58,31 @@ class SetupPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.lead, self.offer = make(Drawing), Offer(session)
+        self.lead, self.aside, self.offer = make(Drawing), make(Drawing), Offer(session)
+        self.aside.add_class("ptsa-aside")
+        self.receipt = Receipt()
+        self.pictures: dict[str, Picture | None] = {}  # by folder; None while it draws, or if it could not
         self.changes = Changes(session)
         self.addons = AddonParts(session, Page.SETUP)
-        self.why = make(Details, title=say("Why this one, and what else would work"))
-        self.commands = make(Details, title=say("The exact commands and the folder"))
-        self.log = make(Details, title=say("The log"))
+        self.why = make(Details, title=lambda: say("Why this one, and what else would work"))
+        self.commands = make(Details, title=lambda: say("The exact commands and the folder"))
+        self.log = make(Details, title=lambda: say("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
-            Stage.LOOKING: (self.lead, *changes),
-            Stage.READY: (self.lead, self.offer, *self.addons.parts, self.why, self.commands, *changes),
-            Stage.WORKING: (self.lead, self.log),
-            Stage.FAILED: (self.lead, self.log, *changes),
+            Stage.LOOKING: (self.lead, self.aside, *changes),
+            Stage.READY: (self.lead, self.aside, self.offer, *self.addons.parts, self.why, self.commands, *changes),
+            Stage.WORKING: (self.lead, self.aside, self.log),
+            Stage.FAILED: (self.lead, self.aside, self.log, *changes),
         }
-        self._unplanned = (self.lead, *self.addons.parts, self.log, *changes)
-        self._unresolved = (self.lead, self.offer, *self.addons.parts, self.why, self.log, *changes)
+        self._unplanned = (self.lead, self.aside, *self.addons.parts, self.log, *changes)
+        self._unresolved = (self.lead, self.aside, self.offer, *self.addons.parts, self.why, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
     def done(self) -> Done:
         """What comes after a setup; made when the first one is finished."""
         done = Done(self.session)
-        self._views[Stage.DONE] = (self.lead, *done.parts, self.log)
+        self._views[Stage.DONE] = (self.lead, self.aside, *done.parts, self.log)
         return done
 
     def follow(self, state: State) -> None:
@@ -385,16 +92,38 @@ class SetupPage(PageView):
             self.done.follow(state)
         failed = self._unplanned if has_no_plan(state) else self._unresolved if is_unresolved(state) else None
         self.parts = failed or self._views[now]
-        self.lead.value = draw_working(state) if now is Stage.WORKING else DRAWN[now](state)
+        self.receipt.follow(state)
+        self.lead.value = draw_working(state, self.receipt) if now is Stage.WORKING else DRAWN[now](state)
+        self.aside.value = self._draw_aside(now, state)
         self.offer.draw(state)
         if state.planning and state.plan:
             planning, plan = state.planning, state.plan
-            self.why.draw(lambda: draw_why(state, planning, plan))
+            self.why.draw(lambda: draw_why(planning, plan))
             self.commands.draw(lambda: draw_commands(state))
         self.log.draw(lambda: log_view(state.log, state.log_file))
         self.addons.update(state)
         with self.changes.quiet():
             self.changes.follow(state)
+
+    def _draw_aside(self, now: Stage, state: State) -> Markup:
+        """Return what stands at the right: the progress, the picture that was drawn on the device, else the machine."""
+        if now is Stage.WORKING:
+            return draw_ring(state)
+        made, plan, found = state.environment, state.plan, state.detection
+        if now is not Stage.DONE or made is None or plan is None or found is None:
+            return draw_card(state)
+        if made.path not in self.pictures:
+            self.pictures[made.path] = None
+            self.session.run_aside(lambda: self._have_drawn(made, plan))
+        picture = self.pictures[made.path]
+        return draw_picture(picture, card_name(found.machine, plan.backend)) if picture else draw_card(state)
+
+    def _have_drawn(self, made: Environment, plan: Plan) -> None:
+        """Have an environment draw a picture, and show that if its setup is still shown."""
+        self.pictures[made.path] = verify.draw_picture(made, plan)
+        state = self.session.state
+        if state.environment == made:
+            self.aside.value = self._draw_aside(find_stage(state), state)
 
     def footer(self, state: State) -> Footer:
         """Return the footer: to install, to use the saved setup, to try again, or to open a notebook.
@@ -416,20 +145,24 @@ class SetupPage(PageView):
         if self.offer.installed and not busy:
             install = (Other(label=say("Install"), actions=actions),) if actions else ()
             return Footer(label=say("Use it"), actions=self.offer.actions, others=install)
-        return Footer(label=say("Install"), actions=actions, able=not reasons, note=press_effect(state), cancel=busy)
+        label = say("Use it") if state.preview and state.preview.ready else say("Install")
+        return Footer(label=label, actions=actions, able=not reasons, note=press_effect(state), cancel=busy)
 
-    def foldable(self) -> tuple[Fold, ...]:
-        """Return every fold, those that are not shown now among them."""
-        return tuple(part for part in self._every_part() if isinstance(part, Fold))
+    def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
+        """Return the choice of a build, and what add-ons, the form and the cards of a finished setup answer."""
+        part, _colon, place = key.partition(":")
+        if part == BUILD and place.isdecimal():
+            return (Choose(plan=int(place)),)
+        return (
+            *self.addons.pressed(key, state),
+            *self.changes.pressed(key, state),
+            *(self.done.pressed(key, state) if find_stage(state) is Stage.DONE else ()),
+        )
 
-    def adopt(self, other: PageView) -> None:
-        """Take over the offer of a saved setup and add-ons, too: what was saved since then is this very setup."""
-        if isinstance(other, SetupPage):
-            if find_stage(self.session.state) is Stage.DONE:
-                self.done.follow(self.session.state)
-            self.offer.saved = other.offer.saved
-            self.addons.adopt(other.addons)
-        super().adopt(other)
+    def note(self, action: ButtonAction) -> None:
+        """Note what was done with the finished setup."""
+        if find_stage(self.session.state) is Stage.DONE:
+            self.done.note(action)
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
@@ -526,13 +259,24 @@ def _progress_text(saved: Saved) -> str:
     return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
 
 
-class Changes(PagePart):
+def _backends() -> list[tuple[str, str]]:
+    return [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
+
+
+def _builds() -> list[tuple[str, bool]]:
+    return [(say("Releases"), False), (say("Nightly, little tested"), True)]
+
+
+FACT = "fact"  # begins the key of a fact among the cards
+
+
+class Changes(Part):
     """The controls in a box, which are made when its fold is opened; each change makes the plan anew."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._settable: tuple[Fact, ...] = ()
-        self.fold = make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds"))
+        self.fold = make(Fold, title=lambda: say("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
@@ -540,38 +284,37 @@ class Changes(PagePart):
         """Make and connect the controls and show the present state in them, unless that was done before."""
         if self.box.children:
             return
-        self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
+        self.machine = make(widgets.Dropdown, options=machine_options, description=lambda: say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = make(widgets.Dropdown, description=say("Fact to change"))
+        self.fact = make(widgets.Dropdown, description=lambda: say("Fact to change"))
         self.fact.observe(lambda _change: self._show_example(), "value")
-        self.fact_value = make(widgets.Text, description=say("New value"), continuous_update=False)
+        self.fact_value = make(widgets.Text, description=lambda: say("New value"), continuous_update=False)
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
-        self.facts = make(Chips, pressed=True)
-        self.on_press(self.facts, self._unset_fact)
-        self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
+        self.facts = make(Drawing)
+        self.choice = make(widgets.Dropdown, description=lambda: say("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
-        backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
-        self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
+        self.backend = make(widgets.Dropdown, options=_backends, description=lambda: say("Backend"))
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
-        builds = [(say("Releases"), False), (say("Nightly, little tested"), True)]
-        self.builds = make(widgets.Dropdown, options=builds, description=say("Builds"))
+        self.builds = make(widgets.Dropdown, options=_builds, description=lambda: say("Builds"))
         self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
         self.python = make(
-            widgets.Text, description=say("Python"), placeholder=say("chosen for you"), continuous_update=False
+            widgets.Text,
+            description=lambda: say("Python"),
+            placeholder=lambda: say("chosen for you"),
+            continuous_update=False,
         )
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
-        places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL_TARGET)]
-        self.where = make(widgets.Dropdown, options=places, description=say("Where"))
+        self.where = make(widgets.Dropdown, options=self._places, description=lambda: say("Where"))
         self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
             widgets.Text,
-            description=say("Folder"),
-            placeholder=say("a folder of its own, chosen for you"),
+            description=lambda: say("Folder"),
+            placeholder=lambda: say("a folder of its own, chosen for you"),
             continuous_update=False,
         )
         self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
-        self.again = make(widgets.Button, description=say("Look at the machine again"))
+        self.again = make(widgets.Button, description=lambda: say("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
         self.box.children = (
             self.choice,
@@ -590,12 +333,17 @@ class Changes(PagePart):
         with self.quiet():
             self.follow(self.session.state)
 
+    def _places(self) -> list[tuple[str, str]]:
+        """Return where to install; the assistant's own environment is no such place."""
+        kernel = [] if is_kernel_ours(self.session.state) else [(say("The environment of this kernel"), KERNEL_TARGET)]
+        return [(say("A new environment"), ""), *kernel]
+
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
 
     def _set_target(self, target: str) -> None:
         """Choose the environment's folder, "" for the usual one; show why a path that is not absolute is refused."""
-        if self._quiet:
+        if self._quiet or Part.rewording:
             return
         try:
             self.session.dispatch(Choose(target=str(full_path(target, relative=False)) if target else ""))
@@ -604,7 +352,7 @@ class Changes(PagePart):
 
     def _set_fact(self, value: str) -> None:
         """Set the chosen fact of the machine by hand; show why a value that does not fit it is refused."""
-        if self._quiet or not (self.fact.value and value):
+        if self._quiet or Part.rewording or not (self.fact.value and value):
             return
         try:
             check_fact(self.fact.value, value)
@@ -613,11 +361,11 @@ class Changes(PagePart):
             return
         self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
-    def _unset_fact(self, fact: str) -> list[Choose]:
-        """Return what undoes the setting of a fact by hand; detection's own value then counts again."""
-        overrides = self.session.state.choices.overrides
-        left = {name: value for name, value in overrides.items() if name != fact}
-        return [Choose(overrides=left)] if left != overrides else []
+    def pressed(self, key: str, state: State) -> tuple[Choose, ...]:
+        """Return the choice that undoes the setting by hand of a fact; detection's own value then counts again."""
+        part, _colon, fact = key.partition(":")
+        left = {name: value for name, value in state.choices.overrides.items() if name != fact}
+        return (Choose(overrides=left),) if part == FACT else ()
 
     def _show_example(self) -> None:
         facts = {fact.name: fact for fact in self._settable}
@@ -641,8 +389,6 @@ class Changes(PagePart):
         kernel = state.choices.target == KERNEL_TARGET
         self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
-        if is_kernel_ours(state):
-            self.where.options = self.where.options[:1]
         self._show_facts(state)
 
     def _show_facts(self, state: State) -> None:
@@ -658,7 +404,10 @@ class Changes(PagePart):
         self._show_example()
         self.fault.value, self.fact_value.value = html.NOTHING, ""
         labels = {fact.name: render(fact.label) for fact in self._settable}
-        self.facts.options = [
-            {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
-            for name, value in state.choices.overrides.items()
-        ]
+        self.facts.value = html.cards(
+            say("Set by you"),
+            [
+                html.Tile(key=f"{FACT}:{name}", title=f"{labels.get(name, name)}: {value}", lead=say("press to undo"))
+                for name, value in state.choices.overrides.items()
+            ],
+        )

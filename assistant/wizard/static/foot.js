@@ -28,8 +28,17 @@ function draw_time(line, model) {
   line.textContent = progress.running ? [...known, slow].filter(Boolean).join(" · ") : "";
 }
 
+// The ring and the words in a drawing say what the bar says: each shows the part that it is named for.
+function draw_shown(el, model) {
+  const root = el.closest(".ptsa-wizard");
+  const { share, text, figures, since } = model.get("progress");
+  const known = typeof share === "number";
+  const shown = { text, figures, share: known ? `${share} %` : "…", time: clock(Date.now() / 1000 - since) };
+  root?.style.setProperty("--ptsa-share", `${known ? share : 0}%`);
+  for (const node of root?.querySelectorAll("[data-shows]") ?? []) node.textContent = shown[node.dataset.shows] ?? "";
+}
+
 function render({ model, el }) {
-  const view = Math.random().toString(36).slice(2);
   const foot = element("div", "ptsa-foot");
   const row = element("div", "ptsa-buttons");
   const note = element("div", "ptsa-note-line");
@@ -45,10 +54,10 @@ function render({ model, el }) {
   const press = async (name, button) => {
     const [before, words] = [[], button.textContent];
     el.closest(".ptsa-wizard")?.dispatchEvent(new CustomEvent("ptsa-press", { detail: { name, before } }));
-    if (!before.length) return model.send({ press: name, offer: model.get("offer"), view });
+    if (!before.length) return model.send({ press: name, offer: model.get("offer"), view: view_of(el) });
     const all = await Promise.allSettled(before);
     const same = button.textContent === words && !button.disabled;
-    if (same && all.every(({ status }) => status === "fulfilled")) model.send({ press: name, offer: null, view });
+    if (same && all.every(({ status }) => status === "fulfilled")) model.send({ press: name, offer: null, view: view_of(el) });
   };
   const added = (name) => {
     const button = element("button", `jupyter-button widget-button ptsa-${name}`, { type: "button" });
@@ -83,14 +92,16 @@ function render({ model, el }) {
     work.classList.toggle("ptsa-quiet", Boolean(quiet)); // what takes seconds only moves nothing
     draw_bar(bar, model);
     draw_time(time, model);
+    draw_shown(el, model);
   };
   model.on("change:buttons change:note", draw);
   model.on("change:progress change:words", progress);
-  model.on("msg:custom", (message) => message.view === view && hand_on(el, model, message));
+  model.on("msg:custom", (message) => message.view === view_of(el) && hand_on(el, model, message));
   model.on("change:offer", () => nodes.main && settle(nodes.main));
   draw();
   progress();
-  const ticking = setInterval(() => model.get("progress").running && draw_time(time, model), 1000);
+  const tick = () => model.get("progress").running && (draw_time(time, model), draw_shown(el, model));
+  const ticking = setInterval(tick, 1000);
   return () => clearInterval(ticking);
 }
 

@@ -35,7 +35,7 @@ function focus_heading(root) {
 
 // A file comes when its link is pressed or its fold is opened, to the page where that was.
 function offer_files(root, model) {
-  const view = Math.random().toString(36).slice(2);
+  const view = view_of(root);
   const asked = (event) => {
     const link = event.target.closest?.("a[data-file]");
     if (link?.closest(".ptsa-wizard") !== root) return; // a wizard within another frame answers for itself
@@ -70,7 +70,7 @@ function offer_copies(root, model) {
     const button = event.target.closest?.("[data-copy]");
     if (button?.closest(".ptsa-wizard") !== root) return;
     const done = await copied(button.dataset.copy, root);
-    const place = button.querySelector(".ptsa-chip-lead") ?? button;
+    const place = button.querySelector(".ptsa-tile-lead") ?? button;
     const before = place.dataset.words ?? place.textContent;
     place.dataset.words = before;
     place.textContent = model.get("words")[done ? "copied" : "not_copied"];
@@ -106,6 +106,17 @@ function when_attached(el, then, tries = 200) {
   else if (tries) requestAnimationFrame(() => when_attached(el, then, tries - 1));
 }
 
+// A press on a card or a button of a drawing, and a choice among cards, go to the kernel by the key that they bear.
+function offer_presses(root, model) {
+  const asked = (event) => {
+    const kind = event.type === "click" ? "button[data-press]:not([data-copy])" : "input[data-press]";
+    const node = event.target.closest?.(kind);
+    if (node?.closest(".ptsa-wizard") === root) model.send({ press: node.dataset.press, view: view_of(root) });
+  };
+  root.addEventListener("click", asked);
+  root.addEventListener("change", asked);
+}
+
 // A letter typed on a button is no command of the notebook: there, `d d` would delete the cell that holds the wizard.
 function keep_letters(root) {
   root.addEventListener("keydown", (event) => {
@@ -128,14 +139,21 @@ function hold_controls(root, model) {
   hold();
 }
 
-// A node that is redrawn or disabled takes the focus away with it: the heading takes it up, until the user goes elsewhere.
+// A node that is redrawn or disabled takes the focus away with it: the new node of that key takes it up, else the
+// heading, until the user goes elsewhere.
 function keep_focus(root, signal) {
   let inside = false;
+  let key = "";
   const leaves = (target) => target && !root.contains(target) && (inside = false);
-  root.addEventListener("focusin", () => (inside = true));
+  root.addEventListener("focusin", ({ target }) => ([inside, key] = [true, target.dataset?.press]));
   root.addEventListener("focusout", (event) => leaves(event.relatedTarget));
   document.addEventListener("pointerdown", (event) => leaves(event.target), { capture: true, signal });
-  const take_up = () => inside && document.activeElement === document.body && focus_heading(root);
+  const take_up = () => {
+    if (!inside || document.activeElement !== document.body) return;
+    const again = key && root.querySelector(`[data-press="${CSS.escape(key)}"]:enabled`);
+    if (again) again.focus({ preventScroll: true });
+    else focus_heading(root);
+  };
   const changes = { childList: true, subtree: true, attributeFilter: ["disabled"] };
   new MutationObserver(() => setTimeout(take_up)).observe(root, changes);
 }
@@ -182,6 +200,7 @@ function render({ model, el }) {
   when_attached(el, (root) => {
     offer_files(root, model);
     offer_copies(root, model);
+    offer_presses(root, model);
     keep_letters(root);
     hold_controls(root, model);
     keep_focus(root, over.signal);

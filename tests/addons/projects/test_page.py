@@ -1,33 +1,44 @@
-"""The cards of what a setup is for: bundles at once, recipes in their groups, as this machine is."""
+"""The cards of what a setup is for: areas, and in the one that is open the recipes, as this machine is."""
 
 from __future__ import annotations
 
+import re
+
 from assistant.catalog.catalog import bundles
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant_addons.projects.page import bundle_options
-from assistant_addons.projects.recipes import recipes
+from assistant_addons.projects.page import area_of, draw_area, draw_areas, judge_fit
+from assistant_addons.projects.recipes import groups, recipe_of, recipes
+
+BARE = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4")
+GPU = Gpu(vendor=Vendor.NVIDIA, name="Card", compute_capability="8.9", vram_gb=6, integrated=False)
+PC = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4", gpus=(GPU,), nvidia_driver="580.95.05")
 
 
-def card(key: str, machine: Machine | None) -> dict[str, str]:
-    """Return the card of a bundle or a recipe."""
-    return next(one for one in bundle_options(machine) if one["key"] == key)
+def titles_in(html: object) -> list[str]:
+    """Return the titles of the cards, without their signs."""
+    return [re.sub(r"<.*?>", "", title) for title in re.findall(r'ptsa-tile-title">(.*?)</span>', str(html))]
 
 
-def test_each_bundle_and_each_recipe_has_a_card() -> None:
-    """Recipes name their group, bundles none; while the machine is not known, each says what it is for."""
-    options = bundle_options(None)
-    assert [one["key"] for one in options if "group" not in one] == [one.key for one in bundles()]
-    assert sorted(one["key"] for one in options if "group" in one) == sorted(one.key for one in recipes())
-    assert all(one["title"] and one["lead"] and "off" not in one for one in options)
+def test_everything_has_one_place_and_no_title_stands_twice() -> None:
+    """One had to choose between a card and a fold, both called "Language models"."""
+    shown = titles_in(draw_areas("minimal", {}))
+    assert len(shown) == len(set(shown)) == 1 + len(groups())
+    keys = [
+        key for group in groups() for key in re.findall('data-press="for:(.*?)"', str(draw_area(group.key, "", {})))
+    ]
+    assert sorted(keys) == sorted(one.key for one in (*bundles()[1:], *recipes()))
+    assert {area_of(key) for key in keys} == {group.key for group in groups()}
+    assert area_of("minimal") == "minimal"
 
 
-def test_what_cannot_run_here_is_off_and_says_why() -> None:
-    """And memory that is too small is told on the card."""
-    gpu = Gpu(vendor=Vendor.NVIDIA, name="Card", compute_capability="8.9", vram_gb=6, integrated=False)
-    machine = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4", gpus=(gpu,), nvidia_driver="580.95.05")
-    bare = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4")
-    assert "off" not in card("vllm", machine)
-    assert card("vllm", bare)["off"]
-    assert "needs a GPU" in card("vllm", bare)["lead"]
-    assert "Card has 6 GB" in card("whisperx", machine)["lead"]
-    assert "GB" not in card("whisperx", bare)["lead"]
+def test_whether_it_fits_is_told_before_the_click() -> None:
+    """What cannot run is off and says why; memory that is too small is told on the card; an area counts what fits."""
+    assert judge_fit(recipe_of("vllm"), PC).light == "good"
+    assert "needs a GPU" in str(judge_fit(recipe_of("vllm"), BARE).why)
+    short = judge_fit(recipe_of("whisperx"), PC)
+    assert (short.light, "Card has 6 GB" in str(short.why)) == ("warning", True)
+    assert judge_fit(recipe_of("whisperx"), BARE).light == "good"
+    fits = {one.key: judge_fit(one, BARE) for one in recipes()}
+    models = str(draw_area("models", "language", fits))
+    assert models.count("does not run here") == models.count('disabled=""') == 2
+    assert "0 of 2 fit" in str(draw_areas("models", fits))
