@@ -81,7 +81,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     wizard.session.begin(Task.SURVEY)
     assert "ptsa-light-bad" in card(wizard, path)
     assert "broken</span>" in card(wizard, path)
-    assert buttons(wizard, path) == ["check", "mend"]
+    assert buttons(wizard, path) == ["check", "mend", "keep"]
     press(wizard, "mend", path)
     shown = str(page_of(wizard).difference.value)
     assert "What would change in broken" in shown
@@ -92,7 +92,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     assert broken.picture() == before
     wizard.press("main")
     assert "ptsa-light-good" in card(wizard, path)
-    assert buttons(wizard, path) == ["check", "undo"]
+    assert buttons(wizard, path) == ["check", "undo", "keep"]
     assert "uv fetches the old versions again" in str(wizard.foot.note)
     assert wizard.foot.buttons[1] == ("other0", "Undo", True)
     wizard.press("other0")
@@ -128,13 +128,26 @@ def with_survey(wizard: SetupWizard, *known: EnvironmentSummary) -> None:
 def test_a_removal_is_asked_for_twice(wizard: SetupWizard) -> None:
     """The card's button only asks; Keep it takes it back."""
     with_survey(wizard, MADE, replace(MADE, path="/other", made=False, kernels=()))
-    assert buttons(wizard, Path("/made")) == ["check", "open", "remove"]
-    assert buttons(wizard, Path("/other")) == ["check"]
+    assert buttons(wizard, Path("/made")) == ["check", "keep", "open", "remove"]
+    assert buttons(wizard, Path("/other")) == ["check", "keep"]
     press(wizard, "remove", Path("/made"))
     assert wizard.foot.buttons[0] == ("main", "Remove it", True)
     assert "/made and everything in it" in str(wizard.foot.note)
     wizard.press("other0")
     assert wizard.foot.buttons[0] == ("main", "Set up another", True)
+
+
+@pytest.mark.process
+def test_a_build_is_kept_and_let_go_by_one_press_each(wizard: SetupWizard, loopback_index: LoopbackIndex) -> None:
+    """The row says which, every file is as it was afterwards, and nothing has left the page."""
+    path = BrokenEnvironment(loopback_index, Path.cwd() / "some").target
+    before = {file: file.read_bytes() for file in path.rglob("*activate*")}
+    wizard.session.begin(Task.SURVEY)
+    for words, kept in (("Keep this build", True), ("Let go of this build", False), ("Keep this build", True)):
+        assert ("keep", words) in row(wizard, path)["buttons"]
+        press(wizard, "keep", path)
+        assert (path / "pip.conf").exists() == kept
+        assert ({file: file.read_bytes() for file in before} != before) == kept
 
 
 def test_open_hands_a_notebook_on_the_kernel_to_the_page(wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch) -> None:

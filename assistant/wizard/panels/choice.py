@@ -103,13 +103,17 @@ def draw_machine(state: State) -> Markup:
 def plan_headline(plan: Plan, machine: Machine) -> str:
     """Return which PyTorch is for which card, or for the processor, in a few words."""
     card = card_name(machine, plan.backend)
+    if not plan.torch:
+        return say("What the project needs, without PyTorch")
     if not card:
         return say("PyTorch {torch} for your processor", torch=plan.torch)
     return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card)
 
 
 def plan_promise(plan: Plan) -> str:
-    """Return a sentence on what a plan computes on."""
+    """Return a sentence on what a plan computes on; "" where it has no PyTorch."""
+    if not plan.torch:
+        return ""
     return {
         Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
         Backend.ROCM: say("It will compute on the GPU, through AMD's ROCm."),
