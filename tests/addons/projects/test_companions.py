@@ -95,8 +95,14 @@ def test_pairs_of_the_makers(requirement, torch):
 
 def test_where_any_torch_will_do_or_nothing_is_known_there_is_no_bound():
     """Unknown is never none, and a bound that says nothing is no hint."""
-    for requirement in ("onnxruntime-gpu", "ctranslate2>=4", "jax", "numpy", "no-such-package", "xformers==0.0.1"):
+    for requirement in ("onnxruntime-gpu", "ctranslate2>=4", "jax", "numpy", "no-such-package"):
         assert bound(requirement) is None, requirement
+
+
+def test_what_is_older_than_the_tables_goes_with_the_torch_of_the_oldest_they_know():
+    """Torchao 0.10 came out before 0.12, which is for torch 2.5 to 2.7: newer ones may abort beside it."""
+    assert torch_bounds(Requirement("torchao==0.10.0")) == (SpecifierSet(">=2.5,<2.8"),)
+    assert torch_bounds(Requirement("torchao==0.10.0"), guess=False) is None
 
 
 def test_an_open_requirement_gets_the_newest_versions_torch_first():
