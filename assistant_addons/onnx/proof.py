@@ -42,7 +42,7 @@ MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
 # How often these are drawn at most, and at least, and how long runs of the original may take before there is no other
-# draw, and no other repeat (chosen): rounding shows in some results only, but a run that takes so long has many numbers.
+# draw, and no other repeat (chosen): rounding shows in some results only, but a run of that length has many numbers.
 REPEATS, LEAST_RUNS, RUN_SECONDS, REPEAT_SECONDS = 3, 2, 0.5, 1.0
 # Once is enough where the results differ by no more than a share of what they may; where something has to stay FP32,
 # another share is to be reached.
