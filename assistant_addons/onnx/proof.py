@@ -41,9 +41,9 @@ MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 # How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
 MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
 GIVEN_MARGIN = 2.0
-# How often these are drawn at most, and how long runs of the original may take before there is no other draw (chosen):
-# rounding shows in some results and not in others, but a run that takes so long has many numbers, and as many chances.
-REPEATS, RUN_SECONDS = 3, 0.5
+# How often these are drawn at most, and at least, and how long runs of the original may take before there is no other
+# draw, and no other repeat (chosen): rounding shows in some results only, but a run of that length has many numbers.
+REPEATS, LEAST_RUNS, RUN_SECONDS, REPEAT_SECONDS = 3, 2, 0.5, 1.0
 # Once is enough where the results differ by no more than a share of what they may; where something has to stay FP32,
 # another share is to be reached.
 SURE, SEARCHED = 0.5, 0.75
@@ -292,9 +292,10 @@ class Original:
             self._draw(turn)
 
     def _draw(self, turn: int) -> None:
-        """Run once with each draw, as long as there is time."""
+        """Run once with each draw, as long as there is time, and with the first ones in any case."""
         for draw in self._inputs.draws:
-            if self._seconds < RUN_SECONDS and (turn == 0 or draw in MARGINS):
+            needed = len(self.runs) < LEAST_RUNS or self._seconds < (REPEAT_SECONDS if turn else RUN_SECONDS)
+            if needed and (turn == 0 or draw in MARGINS):
                 # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
                 given = self._inputs.make(self._size, draw, 2 * turn + (draw == "tones"))
                 self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
