@@ -33,7 +33,7 @@ from assistant.session.state import Page
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
 
-LIMITS = {"visible_s": 1.0, "callback_ms": 10.0, "models": 60, "kilobytes": 300.0, "cancel_s": 0.5, "answer_s": 0.2}
+LIMITS = {"visible_s": 1.0, "callback_ms": 10.0, "models": 50, "kilobytes": 250.0, "cancel_s": 0.5, "answer_s": 0.2}
 LONG_LOG = ("paste", "press after paste", "file", "press after file")
 LIMITS |= {f"{what}_ms": 100.0 for what in LONG_LOG}
 BROWSER = Path(__file__).parents[1] / "browser"

@@ -98,6 +98,8 @@ def test_a_recorded_machine_is_planned_for_and_diagnosed(wizard: Locator, pictur
     page.set_viewport_size({"width": 1280, "height": 900})
 
     wizard.get_by_label("Machine", exact=True).select_option("Linux Mint 22 laptop, Radeon 780M and RTX 4070 Laptop")
+    expect(facts.get_by_role("heading", name="Radeon 780M")).to_be_visible()
+    facts.get_by_text("All facts, and where each comes from").click()
     expect(facts.get_by_role("row", name="GPU")).to_have_count(2)
     expect(wizard.get_by_role("heading", name="The alternatives")).to_be_visible()
     picture("why", at="button[aria-expanded=true]")

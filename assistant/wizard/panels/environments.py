@@ -110,7 +110,7 @@ def _draw_environment(one: EnvironmentSummary) -> Markup:
 
 def _buttons(one: EnvironmentSummary) -> list[Markup]:
     """Return a button for each thing that can be done with an environment."""
-    buttons = [("check", say("Check"))] if not (one.own or one.unread) else []
+    buttons = [("check", say("Check it"))] if not (one.own or one.unread) else []
     buttons += [("mend", say("Mend …"))] if is_mendable(one) else []
     buttons += [("undo", say("Undo"))] if one.undo and not one.others else []
     if one.torch and not (one.own or one.others or one.unread):

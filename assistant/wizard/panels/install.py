@@ -115,8 +115,11 @@ class Receipt:
         """Return the sign of a part, and the seconds that it took; None for the one at work."""
         if part is self.part:
             return "running", None
-        if part not in self.begun:
+        order = list(Part)
+        if self.part is None or order.index(part) > order.index(self.part):
             return "waiting", ""
+        if part not in self.begun:  # there was nothing to do
+            return "ok", ""
         later = [since for since in self.begun.values() if since > self.begun[part]]
         return "ok", _seconds(min(later, default=time.monotonic()) - self.begun[part])
 
