@@ -119,8 +119,7 @@ def of_rules() -> Iterator[Used]:
         )
     hints = tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))
     excluded = tomllib.loads((folder / "evidence.toml").read_text(encoding="utf-8"))["excluded"]
-    yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in hints["good_and_bad"])
-    for hint in (*hints["hint"], *excluded):
+    for hint in (*hints["hint"], *hints["step"], *excluded):
         texts = (*hint.get("any", ()), *hint.get("all", ()), *hint.get("none", ()))
         yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
