@@ -56,6 +56,8 @@ def test_two_requests_are_joined_field_by_field() -> None:
         pythons=">=3.10",
         indexes=("https://one.example/simple",),
         links=("https://one.example/links",),
+        builds=("cu128",),
+        name="here-1a2b",
     )
     assert {*Request.__struct_fields__} == {name for name in Request.__struct_fields__ if getattr(one, name)}
     assert one.joined(Request()) == Request().joined(one) == one.joined(one) == one

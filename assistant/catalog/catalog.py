@@ -371,6 +371,7 @@ class Catalog:
             variants, pythons = own.variants.get(platform, ()), own.pythons.get(platform, own.pythons["any"])
         return variant in variants and (not tag or not pythons or tag in pythons)
 
+    @cache  # noqa: B019 - as above
     def wheels(self, platform: str, python: str | None, family: str = "") -> tuple[TorchWheel, ...]:
         """Return the builds of a variant family for a platform and Python tag, newest first.
 
