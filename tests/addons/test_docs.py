@@ -44,6 +44,8 @@ ELSEWHERE = {
     "python -m sphinx -W docs site": "tests/addons/test_site.py",
     "assistant guard ~/ComfyUI/venv": "tests/install/test_guards.py",
     "assistant guard ~/ComfyUI/venv --off": "tests/install/test_guards.py",
+    "assistant guard ~/my-project": "tests/install/test_projects.py",
+    "assistant plan --into ~/ComfyUI/venv --pin whisperx": "tests/install/test_guards.py",
     "assistant bundle make stick --machines class.jsonl": BUNDLE,
     "assistant bundle make stick --machine windows11-rtx3060 --here": BUNDLE,
     "assistant bundle check stick": BUNDLE,
