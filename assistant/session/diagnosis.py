@@ -475,7 +475,7 @@ def log_report(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int
     found = tuple(causes)
     shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=private)
     telling = "\n".join(line for _number, line in lines_that_tell(log, (line for _cause, line in found)))
-    text: str = redact(telling.replace("```", "'''"), known=private)
+    text: str = redact(telling.replace("```", "'''"), known=private) or "(no line names an error)"
     with in_language("en"):
         lines = [f"- {cause.title} (`{cause.key}`, {cause.confidence:.0%})" for cause in shown]
     parts = {
