@@ -23,7 +23,7 @@ FACE_NAMES = 15
 # Lines and statements of Python by room: promises about the number of ideas, which may only fall.
 BUDGETS = {
     "ansible": (450, 100),
-    "assistant": (36465, 16725),
+    "assistant": (36460, 16720),
     "assistant_addons/agents": (550, 300),
     "assistant_addons/classroom": (1350, 600),
     "assistant/catalog": (1890, 830),
@@ -32,7 +32,7 @@ BUDGETS = {
     "assistant/diagnose": (4300, 2200),
     "assistant/export": (1280, 500),
     "assistant/host": (3017, 1351),
-    "assistant/install": (4845, 2155),
+    "assistant/install": (4840, 2150),
     "assistant_addons/labs": (2550, 1300),
     "assistant/machines": (50, 50),
     "assistant/model": (1235, 552),
