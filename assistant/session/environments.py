@@ -522,9 +522,7 @@ def _remove_directml(site: Site, finding: Finding, _machine: Machine) -> ChangeR
 def _restore_pins(site: Site, _finding: Finding, _machine: Machine) -> ChangeRequest:
     """Return the change back to the versions that the environment's constraints pin, from the index of its plan."""
     environment, versions = EnvironmentFolder(Path(site.prefix)), site.versions
-    others = tuple(
-        pin for pin in environment.guards if versions.get(pin.partition("==")[0]) != pin.partition("==")[2]
-    )
+    others = tuple(pin for pin in environment.guards if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
     marker = environment.marker
     return ChangeRequest(requires=others, index_url=marker.plan.index_url if marker else None)
 
