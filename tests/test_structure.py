@@ -44,7 +44,7 @@ BUDGETS = {
     "assistant/runtime": (675, 400),
     "assistant/session": (4570, 2190),
     "assistant/verify": (1985, 1020),
-    "assistant/wizard": (3440, 1650),
+    "assistant/wizard": (3440, 1652),
     "docs": (600, 300),
     "tests": (40275, 19260),
 }

@@ -99,12 +99,17 @@ def callbacks() -> list[tuple[float, str]]:
 
 
 def count_frames(page: Tab) -> Counter[str]:
-    """Count the bytes of the kernel's websocket from now on, those of the log apart, and the models that it opens."""
+    """Count the bytes of the kernel's websocket from now on, and the models that it opens.
+
+    Those of the log are counted apart, and those of JupyterLab's debugger: it has the kernel list all modules.
+    """
     counted: Counter[str] = Counter()
 
     def add(payload: str | bytes) -> bytes:
         data = payload.encode() if isinstance(payload, str) else payload
-        counted["log" if b'role=\\"log\\"' in data else "journey"] += len(data)
+        kind = KIND.search(data)
+        whose = "debugger" if kind and kind[1].startswith(b"debug") else "journey"
+        counted["log" if b'role=\\"log\\"' in data else whose] += len(data)
         return data
 
     def received(payload: str | bytes) -> None:
@@ -225,6 +230,7 @@ def main() -> None:
     print(*(f"  {what}: {ms:.1f} ms" for ms, what in times[:5]), sep="\n")
     print(f"{total['models']} widget models at the journey's end, when every panel has been shown")
     print(f"{figures['kilobytes']:.0f} kB for a whole journey, and {total['log'] / 1000:.0f} kB of log")
+    print(f"{total['debugger'] / 1000:.0f} kB of JupyterLab's debugger, which are not counted")
     print(f"{figures['answer_s']:.2f} s until another cell answers while something is installed")
     print(f"{figures['cancel_s']:.2f} s from the click on Cancel in mid-installation until everything was taken back")
     print("a log of 25 MB, for how long the page answers nothing (less than 50 ms counts as 0):")

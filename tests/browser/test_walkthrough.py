@@ -186,6 +186,8 @@ def test_the_whole_journey_by_keyboard_alone(
     expect(wizard.get_by_role("heading", name="PyTorch works on your processor")).to_be_visible(timeout=INSTALL_MS)
     expect_focus_on(page, "PyTorch works on your processor")
     expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=TASK_MS)
+    expect(wizard.get_by_role("img", name="A Julia set")).to_be_visible(timeout=TASK_MS)  # its own torch drew it
+    expect(wizard.get_by_text("240,000 points in")).to_be_visible()
     picture("done")
     unfold(wizard, "The checks, one by one")
     expect(wizard.get_by_role("row", name="Multiply matrices")).to_be_visible()

@@ -71,7 +71,7 @@ def draw_looked_at(state: State) -> Markup:
             "good" if state.plan else "unknown",
             say("A PyTorch for it"),
             plan_title(state.plan) if state.plan else say("not chosen yet"),
-            html.button(say("See the setup"), f"{LOOK}:plan"),
+            html.button(say("See the plan"), f"{LOOK}:plan"),
         ),
         _environment_row(state),
     ]

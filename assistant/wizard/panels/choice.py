@@ -11,6 +11,7 @@ from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary
+from assistant.model.record import replace
 from assistant.model.report import Step
 from assistant.model.shell import quote
 from assistant.model.visible import Markup, joined, tag
@@ -35,16 +36,19 @@ def draw_card(state: State) -> Markup:
         return html.NOTHING
     machine, plan = state.detection.machine, state.plan
     most = max([*(gpu.vram_gb or 0 for gpu in machine.gpus), machine.memory_gb or 0, 1])
-    cards = [
-        _draw_gpu(known.gpu, known.vendor, known.name, plan.backend.title if plan and known.driven else "", most)
-        for known in known_gpus(machine, plan.backend if plan else None)
-    ]
+    cards = []
+    for known in known_gpus(machine, plan.backend if plan else None):
+        # As NVIDIA counts: Windows has a number of its own.
+        driver = (machine.nvidia_driver if known.vendor is Vendor.NVIDIA else None) or known.gpu.driver
+        through = plan.backend.title if plan and known.driven else ""
+        cards.append(_draw_gpu(replace(known.gpu, driver=driver), known.vendor, known.name, through, most))
     nothing = tag("h3", html.icon("chip"), say("No GPU found")) + html.paragraph(
         say("PyTorch computes on the processor; large models are slow there.")
     )
     main = machine.memory_gb or 0
     memory = html.bar(main / most, say("Main memory"), f"{main:g} GB", "plain") if main else html.NOTHING
-    rest = " · ".join(filter(None, (machine.os_version or machine.os, machine.arch, _python_words(machine))))
+    python = machine.python and f"Python {machine.python}"
+    rest = " · ".join(filter(None, (machine.os_version or machine.os, machine.arch, python)))
     body = [
         tag("p", say("This computer"), class_="ptsa-eyebrow"),
         *(cards or [nothing]),
@@ -53,10 +57,6 @@ def draw_card(state: State) -> Markup:
         html.details(say("All facts, and where each comes from"), draw_machine(state)),
     ]
     return tag("section", *body, class_="ptsa-card", aria_label=say("This computer"))
-
-
-def _python_words(machine: Machine) -> str:
-    return f"Python {machine.python}" if machine.python else ""
 
 
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel", Vendor.APPLE: "Apple"}
