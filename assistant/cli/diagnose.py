@@ -130,7 +130,10 @@ def diagnose(
 
 
 def _answer_line(line: str) -> object:
-    """Return the causes for a line of a batch: `{"log": …, "machine": …}`; raise `BadInput` for any other text."""
+    """Return the answer to a line of a batch, `{"log": …, "machine": …}`: the machine, where the log is from, causes.
+
+    A log that speaks against the given machine is judged by what it says of its own. Raises `BadInput` for other text.
+    """
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     is_other = log_origin(read, case.machine) == "other"
@@ -181,7 +184,8 @@ def doctor(context: click.Context, /, what: str | None, replay: str | None, *, v
 def _run_for_file(context: click.Context, file: str, replay: str | None, *, as_json: bool) -> None:
     """Run the command for a file by its suffix: `check` for .toml, the ONNX add-on for .onnx, else `diagnose`.
 
-    The first two end with their own exit codes, by raising click's `Exit`.
+    `check` compares without verifying; `replay` counts for a log and a configuration. The first two end with their own
+    exit codes, by raising click's `Exit`. Raises `BadInput` where the ONNX extra is missing.
     """
     kind = Path(file).suffix.lower()
     if kind == ".toml":

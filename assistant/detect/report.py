@@ -168,9 +168,9 @@ _SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
 
 
 def note_mentioned(text: str, notes: Notes) -> set[str]:
-    """Record what a text mentions in a prompt, a path or prose; return the names of these facts, known before or not.
+    """Record what a text mentions in a prompt, a path or prose; return the names of these facts, new or not.
 
-    GPUs are recorded only if no report gave any with a name or a PCI id.
+    GPUs are recorded, and named, only if no report gave any with a name or a PCI id.
     """
     said = read_mentioned(text.lower())
     found = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}

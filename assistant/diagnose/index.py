@@ -216,7 +216,7 @@ def newest_python(tags: Iterable[str]) -> str:
 
 
 def torch_install(wheel: TorchWheel) -> str:
-    """Return the command that installs a build of PyTorch from its index, with its torchvision and torchaudio."""
+    """Return the command that installs a build of PyTorch from its index, with its companions that are there."""
     catalog, build = load_catalog(), (wheel.variant, wheel.platform, "")
     pairs = ((name, version) for name in FAMILY for version in getattr(wheel.release, name)[:1])
     companions = [

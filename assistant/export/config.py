@@ -165,7 +165,7 @@ class Config(Record, frozen=True, omit_defaults=False):
 
 def config_text(setup: Setup) -> str:
     """Return the setup as the text of an `assistant.toml`, without paths and folders of wheels on this machine."""
-    pages = tuple(place for place in setup.plan.links if "://" in place)
+    pages = tuple(place for place in setup.plan.links if "://" in place and not place.startswith("file:"))
     named = {"assistant": setup.version, "python": setup.report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},

@@ -240,9 +240,10 @@ def read_regular(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) 
 
 
 def try_to_lock(handle: int) -> bool:
-    """Lock an open file without waiting; return True, or False if another process has locked it.
+    """Lock an open file without waiting; return True, or False if it is locked, or cannot be for a passing reason.
 
-    The lock is held until the file is closed. Raises `OSError` if the file system has no locks.
+    The lock is held until the file is closed. On Windows the position in the file moves to `LOCKED_BYTE`. Raises
+    `OSError` if the file system has no locks.
 
     Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), so
     that nobody could read who holds the lock.
@@ -267,7 +268,7 @@ def try_to_lock(handle: int) -> bool:
 def make_private_folder(path: Path) -> Path:
     """Make a folder that only this user can open, or close an existing one to others, and return it.
 
-    Raises `OSError` if it cannot be made or belongs to another user.
+    Raises `OSError` if it cannot be made or belongs to another user. On Windows an existing one is left as it is.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name != "nt":

@@ -41,7 +41,11 @@ class LiveHost(Host):
     """Answers questions about this machine; if that fails, the answer's status says why. Nothing is raised."""
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the answer by the function for this kind of question; "failed" for an unknown kind. Raises nothing."""
+        """Return the answer by the function for this kind of question, and raise nothing.
+
+        What it raises becomes a status: "missing" (no such file), "denied" (no permission), "timeout", else "failed",
+        as an unknown kind does.
+        """
         look = _LOOKS.get(kind)
         if look is None:
             return Answer(status="failed", text=f"no such question: {kind}")

@@ -391,8 +391,9 @@ def _start_child(
 ) -> Child:
     """Start a child in a process group or Windows job object of its own, record it in `lock`, and return it.
 
-    `environment` is all that it gets; `isolation` sets its folder and splits long lines of its output, which includes
-    its errors. Threads write `stdin` and read the output. Raises `WorkFailed` if it cannot be started.
+    It inherits the file of `lock`, which stays locked while it lives. `environment` is all that it gets; `isolation`
+    sets its folder and splits long lines of its output, which includes its errors. Threads write `stdin` and read the
+    output. Raises `WorkFailed` if it cannot be started.
     """
     try:
         child = Child(

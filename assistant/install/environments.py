@@ -120,8 +120,9 @@ class Building:
         """Flush the new environment to the disk, call `register` if there is a `kernel`, and rename it to its target.
 
         `check` is called during the flush and may raise. The environment at the target is renamed to `.NAME.old`; an
-        older one of that name is deleted. Raises `WorkFailed` if it cannot be written or moved, or if something has
-        been created at the target, and `BadInput` if `.NAME.old` is not the assistant's.
+        older one of that name is deleted. An empty folder at the target is replaced, and keeps its mode. Raises
+        `WorkFailed` if it cannot be written or moved, or if anything else has been created at the target, and
+        `BadInput` if `.NAME.old` is not the assistant's. What was done by then is undone by who settles the journal.
         """
         if self._syncing:
             with suppress(OSError):  # it is tried again

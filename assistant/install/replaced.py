@@ -73,7 +73,7 @@ def _culprit(replaced: Installed, batch: Mapping[str, Installed], causes: Iterab
 
 
 def _batch(one: Installed, every: Mapping[str, Installed]) -> dict[str, Installed]:
-    """Return the packages that the same installer put there together with one, by name: without a long pause."""
+    """Return the packages of `every`, by name, that the installer of `one` put there without a long pause between."""
     found = sorted((each for each in every.values() if each.installer == one.installer), key=lambda each: each.at)
     place = found.index(one)
     first = next((n for n in range(place, 0, -1) if found[n].at - found[n - 1].at > _PAUSE), 0)

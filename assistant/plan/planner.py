@@ -128,8 +128,9 @@ def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Pl
 
 
 def _try_other_pythons(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Return the planning of the first of `other_pythons` that gives a plan, `planning`'s rejections before its own.
+    """Return the planning of the first of `other_pythons` that gives a plan, with the other Python among its reasons.
 
+    Its rejections come after those of `planning`, or, without any, of the first Python that failed.
     If none does, return `planning`, or if it has no rejections, a planning with those of the first Python that has
     any; without any at all, a planning that rejects the machine's own Python.
     """

@@ -493,7 +493,8 @@ def is_mendable(environment: EnvironmentSummary) -> bool:
 def mending_change(site: Site, findings: Iterable[Finding], machine: Machine) -> ChangeRequest:
     """Return one change that combines those for all findings with a key in `_WAYS`, in that order; others are ignored.
 
-    If two name the same package, the first counts.
+    Of two requirements for a package, and of two indexes, the first counts. What one requires no other removes, and
+    what one removes no other installs again, whatever their order.
     """
     findings, requires = tuple(findings), dict[str, str]()
     ways = [way(site, finding, machine) for key, way in _WAYS.items() for finding in findings if finding.key == key]

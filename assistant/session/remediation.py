@@ -136,8 +136,8 @@ def _environment_of_log(state: State) -> Environment | None:
 def runnable_commands(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
     """Return a remedy's commands as argument lists, `python` being the environment's; None if one cannot be run so.
 
-    No shell reads them. None also if the remedy sets variables and the environment has no kernel to set them in, and if
-    it has neither commands nor variables; () if it has variables only.
+    No shell reads them. None also if the remedy sets variables and the environment has no kernel to set them in or a
+    value is a place to fill in ("/path/…"), and if it has neither commands nor variables; () if it has variables only.
     """
     found = [_split_command(command, environment.python) for command in remedy.commands]
     settable = bool(environment.kernel) and not any(value.startswith("/path/") for value in remedy.env.values())

@@ -120,7 +120,11 @@ def install_prepared(state: State, tools: Tools) -> Installed:
 
 
 def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> Installed:
-    """Install what was prepared, verify it before it is committed, and report what is wrong with the environment."""
+    """Install what was prepared, verify it before it is committed, and send the findings in the environment.
+
+    With `keep` an installation whose checks fail stays without a question. The proof in the result is None for what
+    is of no setup (`built.lock` is missing). Only an environment that was there before is searched for findings.
+    """
     with prepared.install(tools) as built:
         proof = _verify(prepared, built.now, built.lock, tools, keep=keep) if built.lock else None
     there = () if prepared.site is None else _findings_in(built.environment, state, tools)
@@ -196,7 +200,7 @@ def split_requirements(text: str) -> tuple[str, ...]:
 
 
 def add_packages(state: State, tools: Tools) -> Adding:
-    """Work out what adding packages (`State.adding`) would change; if that was worked out already, install them.
+    """Install the packages of `State.adding` if their change was worked out and not made yet; else work it out anew.
 
     Raises `BadInput` for what is no requirement, and `WorkFailed` if a package does not go with the pinned ones.
     """

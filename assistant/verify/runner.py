@@ -334,8 +334,8 @@ class Group:
     def record_timeout(self, limit: float) -> None:
         """Give the first check without a result the status "timeout": it took more than `limit` seconds.
 
-        Later checks are left for another process, or skipped: if one of the first three checks has no result, or after
-        the third timeout in a row.
+        Later checks are left for another process, or skipped: if it is one of the first three, or the third timeout in
+        a row.
         """
         self._timeouts += 1
         go_on = self._results.done.keys() >= FIRST and self._timeouts < HANGS
