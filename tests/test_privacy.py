@@ -367,6 +367,12 @@ PLACES = {
 }  # fmt: skip
 
 
+def test_what_was_taken_out_is_no_label() -> None:
+    """Evidence is cleaned where it is read and where it is written."""
+    text = "directory SECRET abc123def"
+    assert redact(text) == text
+
+
 @each("text", PLACES)
 def test_a_name_is_found_where_people_and_machines_stand(text: str):
     """On the disks of clusters and companies, in variables, in other languages, and in the lines of tools."""

@@ -311,11 +311,14 @@ def _first_advice(rows: Iterable[Mapping[str, Any]], log: Log, machine: Machine)
 
 
 def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: LogContext) -> Remedy | None:
-    """Return a row of hints.toml as a remedy, placeholders filled by what its patterns `found`; None if one is not."""
+    """Return a row of hints.toml as a remedy, placeholders filled by what its patterns `found`; None if one is not.
+
+    What was found is redacted.
+    """
     commands = tuple(command for command in row.get("commands", ()) if runs_on(command, context.machine))
     needed = {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))}
     names = {
-        name: context.as_spelt(match.start(name), value)
+        name: redact(context.as_spelt(match.start(name), value))
         for match in found
         for name, value in match.groupdict().items()
         if value

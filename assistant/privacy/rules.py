@@ -178,6 +178,7 @@ _HOST_LINES = (
     rf"(\bnode(?:name)?='){_NAME}(?=')",  # Python's platform.uname()
     rf"(^{_TIME} ){_NAME}(?= [\w./()-]{{1,60}}(?:\[\d{{1,8}}\])?:)",  # syslog, journalctl
     rf"(\[)(?!localhost){_NAME}(?=\]:\d{{2,5}}\b)|(^[ \t]{{1,9}}host[ \t]{{1,9}}: ){_NAME}",  # torch.distributed
+    rf"(\b(?:srun|slurmstepd): error: (?:\*\*\* [A-Z]{{3,4}} [\d.]{{1,16}} ON )?){_NAME}(?=: task| CANCELLED)",  # Slurm
     rf"(^(?:\[[^\]\n]{{1,40}}\]:?[ \t]?)?){_NAME}(?=:\d{{1,8}}:\d{{1,8}} \[\d{{1,3}}\] NCCL )",  # NCCL
 )
 
@@ -275,11 +276,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "secret in a sentence",
-        rf"(?i)((?:{either((*_PASSWORDS, *_SECRETS))})[\"'”»]?"
+        rf"(?i)((?-i:(?!{SECRET}\b))(?:{either((*_PASSWORDS, *_SECRETS))})[\"'”»]?"
         r"(?:[ \t]{1,3}(?:is|was|to|of|ist|lautet|est|es|è)(?=[ \t:])[ \t:]{1,3}"
         rf"|[ \t]?[是为為][ \t]{{0,3}}|[ \t]{{1,3}}|[ \t]?\|[ \t]?){_QUOTE})"
         r"(?:(?<=[是为為])|(?<=[是为為][ \"'])|(?<=(?:is|st|as|es) [\"'])|(?=[!-~]{0,60}\d)(?=[!-~]{0,60}[A-Za-z]))"
-        r"(?![\w.-]{1,60}\.(?:py|json|txt|ya?ml|toml|cfg|safetensors|c|cpp|h)\b)[!#-&(-+\--~]{4,400}",
+        r"(?![\w.-]{1,60}\.(?:py|json|txt|ya?ml|toml|cfg|safetensors|c|cpp|h)\b)[!#-&(-+\--;=?-~]{4,400}",
         rf"\1{SECRET}",
         needs((*_PASSWORDS, *_SECRETS)),
         "your API key is 9f8e7d6c5b4a, mein Passwort lautet hunter2x",

@@ -86,7 +86,7 @@ def test_each_command_has_a_test() -> None:
     job = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
     assert [line for line in typed if line not in ELSEWHERE] == [line for line in typed if f"{line}\n" in job]
     assert sorted(line for line in typed if line in ELSEWHERE) == sorted(ELSEWHERE)
-    assert (start._kind([]), start._kind(["test"])) == ("lab", "test")
+    assert start.NEEDS["test"] == "test"
 
 
 def test_the_setup_ends_verified(cpu_setup: dict) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.environments import is_mendable
 from assistant.session.remediation import all_fixes
-from assistant.session.state import EnvironmentSummary, Installed, State
-from assistant.wizard.panels.environments import make_row
+from assistant.session.state import EnvironmentSummary, Installed, State, Survey
+from assistant.wizard.panels.environments import draw_environments
 
 
 def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,14 +27,19 @@ def test_no_fix_is_offered_that_would_change_it(tmp_path: Path, monkeypatch: pyt
     assert not all_fixes(state)["torch-missing#1"].offered
 
 
+def card_of(one: EnvironmentSummary) -> str:
+    """Draw the card of an environment."""
+    return str(draw_environments(Survey(environments=(one,))))
+
+
 def test_its_row_offers_nothing_that_changes_it() -> None:
     """It can be checked, and a notebook opened."""
     wrong = Finding(key="requirements-unmet", severity=Severity.ERROR, text="x")
     known = EnvironmentSummary(
         path="/opt/pytorch", name="pytorch", torch="2.13.0", made=True, findings=(wrong,), kernels=("k",)
     )
-    assert {key for key, _label in make_row(known)["buttons"]} >= {"remove"}
+    assert "remove:/opt/pytorch" in card_of(known)
     closed = replace(known, others=True)
     assert not is_mendable(closed)
-    assert [key for key, _label in make_row(closed)["buttons"]] == ["check", "open"]
-    assert make_row(closed)["keeper"] == "another user looks after it"
+    assert re.findall(r'data-press="(\w+):', card_of(closed)) == ["check", "open"]
+    assert "another user looks after it" in card_of(closed)

@@ -1,38 +1,12 @@
-"""How far an installation is: its parts in order, the one at work with its figures, the share where it is known."""
+"""How far a download is: its share, where that is known, and its figures."""
 
 from __future__ import annotations
-
-import re
 
 import pytest
 from tables import each
 
 from assistant.i18n import render
-from assistant.model.report import Part, Progress, Step
-from assistant.session.state import Phase, State, StepStatus, Task
-from assistant.wizard.panels.setup import draw_working
-
-
-def phases(drawn: str) -> list[str]:
-    """Read how far each part is."""
-    return re.findall(r"ptsa-phase-(\w+)", drawn)
-
-
-@each("at", list(Part))
-def test_the_parts_are_ticked_off_in_order(at: Part) -> None:
-    """What comes before the one at work is done, what comes after it waits, and it alone has figures."""
-    progress = Progress(step=Step.INSTALL, text="", part=at, done=3, total=44, unit="packages")
-    statuses = {Step.INSTALL: StepStatus(phase=Phase.RUNNING, progress=progress)}
-    drawn = draw_working(State(running=Task.INSTALL, statuses=statuses))
-    place = list(Part).index(at)
-    assert phases(drawn) == ["done"] * place + ["running"] + ["waiting"] * (len(Part) - place - 1)
-    assert drawn.count("3 / 44") == 1
-
-
-def test_an_installation_begins_with_its_download_and_no_other_task_has_parts() -> None:
-    """Its packages were resolved before."""
-    assert phases(draw_working(State(running=Task.INSTALL)))[:3] == ["done", "running", "waiting"]
-    assert phases(draw_working(State(running=Task.VERIFY))) == []
+from assistant.model.report import Progress, Step
 
 
 @each(

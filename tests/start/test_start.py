@@ -52,7 +52,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / ".assistant"
-        ignore = shutil.ignore_patterns("__pycache__", "*.json", "*.toml", "*.svg")
+        ignore = shutil.ignore_patterns("__pycache__", "*.json", "rules", "*.svg")
         shutil.copytree(ROOT / "assistant", folder / "assistant", ignore=ignore)
         shutil.copy(ROOT / SWITCHES, folder / SWITCHES)
         shutil.copy(ROOT / "start.py", folder)
