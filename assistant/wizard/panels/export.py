@@ -77,8 +77,9 @@ class ExportPage(PageView):
         show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
-        folder = state.choices.folder or _default_folder(state)
-        write = (Choose(folder=folder, purpose=state.choices.purpose or USUAL), Begin(task=Task.EXPORT))
+        # What is chosen is no part of what a press means: one right after a choice would be taken for outdated.
+        folder = () if state.choices.folder else (Choose(folder=_default_folder(state)),)
+        write = (*folder, *usual_purpose(state), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
             actions=() if reasons else write,
@@ -91,6 +92,11 @@ class ExportPage(PageView):
         """Free every model, those that are not shown now among them."""
         for widget in self._after:
             close_all(widget)
+
+
+def usual_purpose(state: State) -> tuple[Choose, ...]:
+    """Return the choice of the usual purpose where neither a purpose nor single files are chosen; else ()."""
+    return () if state.choices.purpose or state.choices.formats else (Choose(purpose=USUAL),)
 
 
 def draw_purposes(state: State) -> Markup:

@@ -38,6 +38,7 @@ from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
+from assistant.wizard.panels.export import usual_purpose
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
 
@@ -322,7 +323,7 @@ class Done(PageView):
             return _open_notebook(state)
         if key == KEEP and state.environment:
             return (Pick(path=state.environment.path), Begin(task=Task.KEEP))
-        return (Show(page=Page.EXPORT),) if key == SAVE else ()
+        return (*usual_purpose(state), Show(page=Page.EXPORT)) if key == SAVE else ()
 
     def note(self, action: ButtonAction) -> None:
         """Tick the first notebook once it is opened."""
