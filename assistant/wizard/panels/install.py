@@ -407,17 +407,13 @@ def _next_actions(state: State, *, opened: bool) -> list[html.Tile]:
 
     added, saved = bool(state.adding and state.adding.installed), bool(state.exported.files)
     kinds = say("colleague, project, container, bug report")
-    line, keeps = terminal_line(made, plan), EnvironmentFolder(Path(made.path)).guards
-    pins = (
-        say("pip and uv keep {pins}", pins=", ".join(keeps))
-        if keeps
-        else say("later installations may replace PyTorch")
-    )
+    line, kept = terminal_line(made, plan), bool(EnvironmentFolder(Path(made.path)).guards)
+    holds = say("pip and uv keep it; press to let go") if kept else say("later installations may replace PyTorch")
     return [
         card(NOTEBOOK, say("A first notebook"), say("a fractal, and a network that learns"), "learn", done=opened),
         card(PACKAGES, say("Packages of your own"), say("with a preview of what changes"), "box", done=added),
         card(SAVE, say("Save the configuration"), kinds, "file", done=saved),
-        card(KEEP, say("Let go of this build") if keeps else say("Keep this build"), pins, "lock", done=bool(keeps)),
+        html.Tile(KEEP, say("Keep this build"), holds, "lock", "good" if kept else "", say("on") if kept else ""),
         html.Tile("terminal", say("Use it in a terminal"), say("copies the line to type"), "terminal", copy=line),
         html.Tile("vscode", say("Use it in VS Code"), say("copies the interpreter's path"), "code", copy=made.python),
     ]
