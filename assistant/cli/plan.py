@@ -40,7 +40,7 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Event, Progress
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
 from assistant.session.answers import plans_answer
-from assistant.session.planning import is_unchecked, plan_request
+from assistant.session.planning import is_unchecked, not_added_error, plan_request
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
@@ -128,10 +128,7 @@ def print_addition(path: str, requirements: tuple[str, ...], tools: Tools, *, as
     except Unsolved as error:
         if error.unreachable or error.only_source:
             raise
-        raise WorkFailed(
-            _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
-            hint=_("Ask for another version, or set up a new environment for it."),
-        ) from error
+        raise not_added_error(requirements, error) from error
     torch = site.versions.get("torch", "")
     if as_json:
         names = [*map(name_of, requirements)]

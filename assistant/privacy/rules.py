@@ -122,7 +122,7 @@ def _replace_private_address(found: re.Match[str]) -> str:
     return "0.0.0.0" if address else found[0]  # noqa: S104 - an address to print
 
 
-_HOMES = r"home[s\d]{0,3}|users|people|students?|staff|benutzer|utilisateurs|usuarios|用户|使用者|ユーザー|пользователи"
+_HOMES = rf"home[s\d]{{0,3}}|{either(words('homes'))}"
 # What stands in a person's place and names nobody.
 _NO_PERSON = (
     rf"(?:{either(words('nobody', 'folder'))})(?:\d{{0,3}}|\.\w{{1,9}})(?![\w.-])|[a-z]:?[/\\]|127\.|0\.0\.0\.0|::1"

@@ -14,7 +14,7 @@ user agreed to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -358,3 +358,11 @@ def _without_companions(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
         lines = tuple(line for line in plan.requirements if line not in out)
         warning = text.format(packages=", ".join(out))
         yield replace(plan, requirements=lines, warnings=(*plan.warnings, warning))
+
+
+def not_added_error(requirements: Iterable[str], error: Unsolved) -> WorkFailed:
+    """Return the error of packages that do not go with what an environment keeps, by what uv said of it."""
+    return WorkFailed(
+        _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
+        hint=_("Ask for another version, or set up a new environment for it."),
+    )

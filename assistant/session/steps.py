@@ -34,7 +34,7 @@ from assistant.session.environments import (
     package_findings,
     site_findings,
 )
-from assistant.session.planning import gpu_name, prepare_nearest
+from assistant.session.planning import gpu_name, not_added_error, prepare_nearest
 from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
 
 TITLES: Mapping[Part, Message] = {
@@ -231,10 +231,7 @@ def _prepare_addition(requirements: tuple[str, ...], state: State, tools: Tools)
     except Unsolved as error:
         if error.unreachable or error.only_source:
             raise
-        raise WorkFailed(
-            _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
-            hint=_("Ask for another version, or set up a new environment for it."),
-        ) from error
+        raise not_added_error(requirements, error) from error
     recorded = replace(
         plan,
         requirements=(*(line for line, name in own.items() if name not in asked), *requirements),

@@ -14,8 +14,6 @@ from loopback import LoopbackIndex
 from support import SYSTEMS, Cell, matrix
 from tables import each
 
-from assistant import start
-
 ROOT = Path(__file__).parents[2]
 ENGLISH, CHINESE = ((ROOT / name).read_text("utf-8") for name in ("README.md", "README.zh-CN.md"))
 PREFIX = "python3 start.py "
@@ -86,7 +84,6 @@ def test_each_command_has_a_test() -> None:
     job = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
     assert [line for line in typed if line not in ELSEWHERE] == [line for line in typed if f"{line}\n" in job]
     assert sorted(line for line in typed if line in ELSEWHERE) == sorted(ELSEWHERE)
-    assert start.NEEDS["test"] == "test"
 
 
 def test_the_setup_ends_verified(cpu_setup: dict) -> None:
