@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from assistant.i18n import Message, Text, _, sentences
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
-from assistant.model.plan import Backend, Plan, Rejection
+from assistant.model.plan import Plan, Rejection
 from assistant.model.record import replace
 from assistant.model.report import (
     PACKAGE,
@@ -77,19 +77,6 @@ def plan_title(plan: Plan) -> Message:
         variant=plan.variant,
         python=plan.python,
     )
-
-
-def kernel_title(plan: Plan, card: str = "") -> str:
-    """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
-
-    It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
-    language.
-    """
-    if not plan.torch:
-        return f"Python {plan.python} · {plan.name}"
-    line = ".".join(plan.torch.split(".")[:2])
-    device = card if card and plan.backend is not Backend.CPU else plan.backend.title
-    return f"PyTorch {line} · {device}"
 
 
 def plan_summary(plan: Plan) -> Message:

@@ -6,5 +6,5 @@ from assistant.session.actions import Action, Begin, Choose, Supply
 from assistant.session.session import Session
 from assistant.session.state import Extra, Page, State, Task
 from assistant.wizard import html
-from assistant.wizard.panels.addons import AddonPart
+from assistant.wizard.panels.base import AddonPart
 from assistant.wizard.shared_widgets import Drawing, make

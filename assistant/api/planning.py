@@ -32,7 +32,7 @@ from assistant.catalog.companions import (
 )
 from assistant.catalog.launchers import launch_line, launchers
 from assistant.catalog.tables import CORE, FAMILY, SystemNeed, Table, TorchRelease, Trial
-from assistant.host.download import local_path
+from assistant.host.files import local_path
 from assistant.install import RemotePlan, Tools, Unsolved
 from assistant.model.plan import ProjectSummary, index_fault, name_of, requirement
 from assistant.plan.candidates import applicable_requirements, read_pins, reject

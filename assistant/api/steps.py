@@ -7,8 +7,9 @@ from assistant.detect import detect
 from assistant.diagnose import read_log
 from assistant.export import MARKER
 from assistant.host.base import ReplayHost
-from assistant.host.download import Fetch, Patience, download, file_name, local_path
+from assistant.host.download import Fetch, Patience, download
 from assistant.host.extras import find_uv
+from assistant.host.files import file_name, local_path
 from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder, Package, RemotePlan, Resolution, Site, Sources, Tools
 from assistant.machines import load as recorded_machine

@@ -436,7 +436,7 @@ def draw_next(state: State, *, offline: bool) -> None:
 
     With `offline`, for JupyterLab only the name of the kernel.
     """
-    from assistant.export import terminal_line  # noqa: PLC0415 - only an installation needs it
+    from assistant.install import EnvironmentFolder  # noqa: PLC0415 - only an installation needs it
 
     made, report, plan = state.environment, state.report, state.plan
     if not (made and plan and report and report.usable):
@@ -446,7 +446,7 @@ def draw_next(state: State, *, offline: bool) -> None:
         for_jupyter = _("In JupyterLab, choose the kernel {kernel}.", kernel=f"“{made.launcher_name}”")
     here = _("In this terminal:")
     draw_line(f"  {here}")
-    draw_command(terminal_line(made, plan, shell_for()), style="bold")
+    draw_command(EnvironmentFolder.terminal_line(made, plan, shell_for()), style="bold")
     if made.launcher_name:
         draw_line(f"  {for_jupyter}")
     if made.launcher_name and not offline:

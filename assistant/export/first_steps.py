@@ -1,4 +1,4 @@
-"""What a new environment is entered with: a line for the terminal, and the first notebook on its kernel."""
+"""The first notebook on the kernel of a new environment."""
 
 from __future__ import annotations
 
@@ -14,34 +14,6 @@ from assistant.i18n import say
 from assistant.model.errors import unwritable_error
 from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
-from assistant.model.shell import HERE, Shell, quote, quote_for_powershell, setting
-
-# Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
-# is closed: https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_execution_policies
-ALLOW_SCRIPTS = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
-
-
-def terminal_line(environment: Environment, plan: Plan, shell: Shell = HERE) -> str:
-    """Return the line that sets the plan's variables in a terminal and activates an environment there.
-
-    For `Shell.WINDOWS`, where either shell may be at hand, it is PowerShell's. Environments of conda, and those without
-    a folder of scripts, are activated by conda.
-    """
-    python = environment.python
-    separator = "/" if shell is Shell.SH else "\\"
-    shell = Shell.POWERSHELL if shell is Shell.WINDOWS else shell
-    folder = python.rpartition(separator)[0]
-    script = {
-        Shell.SH: f"source {quote(f'{folder}/activate', shell)}",
-        Shell.CMD: quote(f"{folder}\\activate.bat", shell),
-        Shell.POWERSHELL: f"{ALLOW_SCRIPTS}; & {quote_for_powershell(f'{folder}{separator}Activate.ps1')}",
-    }[shell]
-    by_conda = (Path(environment.path) / "conda-meta").is_dir()
-    if by_conda or folder.rpartition(separator)[2] not in {"bin", "Scripts"}:
-        script = f"conda activate {quote(environment.path, shell)}"
-    lines = [setting(name, value, shell) for name, value in plan.env.items()]
-    return (" && " if shell is Shell.CMD else "; ").join([*lines, script])
-
 
 NAME = "first-steps"
 _KERNEL = "python3"  # the one that is there in any case, for an environment without a kernel of its own

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from assistant.export.first_steps import ALLOW_SCRIPTS
 from assistant.export.setup import Setup, fill_template
 from assistant.i18n import Message, render
 from assistant.model.record import replace, to_json
 from assistant.model.report import verdict
+from assistant.model.shell import ALLOW_SCRIPTS
 from assistant.privacy import shorten_home
 from assistant.views import CHECK_HEADINGS, check_rows, fold_packages, machine_rows, plan_rows, speed_lines
 

@@ -10,9 +10,8 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
 
-from assistant.host.files import discard, fsync_path, put_in_place
+from assistant.host.files import discard, fsync_path, local_path, put_in_place
 from assistant.host.pip_settings import NO_SETTINGS, PipSettings
 from assistant.host.process import CancelToken, run_at_once, run_within
 from assistant.i18n import Text, _
@@ -47,22 +46,6 @@ class Patience(Record, frozen=True):
     timeout: float = 30.0
     tries: int = 5
     pause: float = 0.5
-
-
-def file_name(url: str) -> str:
-    """Return the name of the file that a URL leads to; "" if it has none that is safe to use."""
-    name = unquote(urlsplit(url).path).rpartition("/")[2]
-    return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
-
-
-def local_path(url: str) -> Path | None:
-    """Return the path in a `file:` URL, or a text without "://" as a path; None for a URL on a server."""
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
-
-        return Path(url2pathname(parts.path))
-    return None if "://" in url else Path(url)
 
 
 class Headway(NamedTuple):

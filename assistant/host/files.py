@@ -21,6 +21,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from assistant.host.process import is_running
 from assistant.i18n import _
@@ -524,3 +525,19 @@ def discard_typed() -> None:
 
         with suppress(termios.error):  # a job in the background may not touch its terminal
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+def file_name(url: str) -> str:
+    """Return the name of the file that a URL leads to; "" if it has none that is safe to use."""
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
+    return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
+
+
+def local_path(url: str) -> Path | None:
+    """Return the path in a `file:` URL, or a text without "://" as a path; None for a URL on a server."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        from urllib.request import url2pathname  # noqa: PLC0415 - draws in http and ssl
+
+        return Path(url2pathname(parts.path))
+    return None if "://" in url else Path(url)

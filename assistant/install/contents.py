@@ -18,11 +18,13 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from assistant.host.download import Fetch, Headway, download, file_name, local_path
+from assistant.host.download import Fetch, Headway, download
 from assistant.host.files import (
     discard,
     discard_folder,
+    file_name,
     link_or_copy,
+    local_path,
     open_regular,
     retry_while_in_use,
     user_cache,

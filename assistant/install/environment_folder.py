@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -23,22 +24,26 @@ from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
 from assistant.host.process import defer_signals
 from assistant.i18n import _
-from assistant.install.activation import write_variables
-from assistant.install.conflicts import find_conflicts
-from assistant.install.constraints import (
-    constraints_uri,
-    guard_files,
-    read_pins,
-    remove_guards,
-    write_guards,
-)
+from assistant.install.conflicts import find_conflicts, replaced_builds_findings
 from assistant.install.environments import (
     Places,
+    check_target,
     delete_previous,
     previous_marker,
     remove_folders,
+    resolve_target,
     settle_folders,
     swap_with_previous,
+)
+from assistant.install.guards import (
+    constraints_uri,
+    guard_files,
+    guards_of,
+    read_pins,
+    remove_guards,
+    terminal_line,
+    write_guards,
+    write_variables,
 )
 from assistant.install.in_place import (
     LastChange,
@@ -62,7 +67,6 @@ from assistant.install.projects import (
     unguard_project,
     unguard_tools,
 )
-from assistant.install.replaced import replaced_builds_findings
 from assistant.install.site import (
     MARKER,
     Marker,
@@ -75,7 +79,6 @@ from assistant.install.site import (
     read_timestamps,
 )
 from assistant.install.sources import Tools
-from assistant.install.target import check_target, resolve_target
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
@@ -109,7 +112,8 @@ class MadeEnvironment(Record, frozen=True, omit_defaults=False):
     kernels: tuple[str, ...] = ()
 
 
-class EnvironmentFolder(NamedTuple):
+@dataclass(frozen=True)
+class EnvironmentFolder:
     """A path at which there may be an environment: its folder, or its Python. Every property reads the disk anew.
 
     `kind` is what it belongs to: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an "application".
@@ -120,6 +124,9 @@ class EnvironmentFolder(NamedTuple):
     name: str = ""
     kind: str = "venv"
     tool: str = ""
+
+    guards_of = staticmethod(guards_of)
+    terminal_line = staticmethod(terminal_line)
 
     @classmethod
     def from_folder(cls, path: Path) -> Self:
@@ -298,12 +305,8 @@ class EnvironmentFolder(NamedTuple):
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """The pins, such as "torch==2.13.0+cpu", of its constraints file; () without one, or if it cannot be read."""
-        try:
-            pins = read_pins(guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace"))
-        except OSError:
-            return ()
-        return tuple(f"{name}=={version}" for name, version in pins.items())
+        """The pins of its constraints file, as `guards_of` gives them."""
+        return guards_of(self.path)
 
     @property
     def index_of_guards(self) -> str | None:

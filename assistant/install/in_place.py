@@ -22,7 +22,6 @@ from assistant.host.files import discard, fsync_path, read_regular, sync_file_sy
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, defer_signals
 from assistant.i18n import Text, _
-from assistant.install.constraints import guard_files, write_guards
 from assistant.install.contents import delete_half_written, find_incomplete, install_and_check, name_of_info
 from assistant.install.environments import (
     can_be_renamed_to,
@@ -31,6 +30,7 @@ from assistant.install.environments import (
     owned_inode,
     unwritten_error,
 )
+from assistant.install.guards import guard_files, write_guards
 from assistant.install.journal import Before, Entry, Journal, entry_for, locked, temporary_folder
 from assistant.install.kernel import record_kernel, register_kernel, restore_kernel
 from assistant.install.site import Site, read_marker, write_marker

@@ -22,9 +22,7 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
 from assistant.host.files import discard_folder, make_private_folder, user_state, write_temporary
 from assistant.i18n import Text, _, ngettext
-from assistant.install.activation import write_variables
 from assistant.install.conflicts import find_broken_requirements, find_conflicts
-from assistant.install.constraints import constraints_uri, guard_files, write_guards
 from assistant.install.contents import (
     PIP,
     files_on_disk,
@@ -35,7 +33,19 @@ from assistant.install.contents import (
     list_missing_large,
     wheel_path,
 )
-from assistant.install.environments import Places, build_beside, settle_journal
+from assistant.install.environments import (
+    Places,
+    build_beside,
+    check_disk,
+    check_lengths,
+    check_target,
+    find_plan_target,
+    onedrive_findings,
+    resolve_target,
+    settle_journal,
+    target_or_default,
+)
+from assistant.install.guards import constraints_uri, guard_files, write_guards, write_variables
 from assistant.install.in_place import (
     Built,
     Move,
@@ -59,15 +69,6 @@ from assistant.install.kernel import (
 from assistant.install.projects import project_undo_findings
 from assistant.install.site import Distribution, Site, interpreter, read_marker, write_marker
 from assistant.install.sources import Tools
-from assistant.install.target import (
-    check_disk,
-    check_lengths,
-    check_target,
-    find_plan_target,
-    onedrive_findings,
-    resolve_target,
-    target_or_default,
-)
 from assistant.install.uv import LOCK, Package, Resolution, Unsolved, Uv, resolve, write_lock
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.finding import Finding, Severity

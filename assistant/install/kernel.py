@@ -15,12 +15,11 @@ from typing import Any
 from assistant.host.files import delete_stale_drafts, discard, read_regular, write_atomically
 from assistant.host.process import telemetry_off
 from assistant.i18n import _
-from assistant.install.constraints import constraints_uri
+from assistant.install.guards import constraints_uri
 from assistant.model.errors import WorkFailed
-from assistant.model.plan import Plan
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
-from assistant.views import kernel_title
 
 FILE = "kernel.json"
 LOGOS = Path(__file__).with_name("logos")  # under the names that JupyterLab and Notebook look for
@@ -94,6 +93,19 @@ def kernel_folder(name: str) -> Path:
 def kernel_file(name: str) -> Path:
     """Return the path of the kernel.json of a kernelspec by its name; raise as `kernel_folder` does."""
     return kernel_folder(name) / FILE
+
+
+def kernel_title(plan: Plan, card: str = "") -> str:
+    """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
+
+    It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
+    language.
+    """
+    if not plan.torch:
+        return f"Python {plan.python} · {plan.name}"
+    line = ".".join(plan.torch.split(".")[:2])
+    device = card if card and plan.backend is not Backend.CPU else plan.backend.title
+    return f"PyTorch {line} · {device}"
 
 
 def choose_launcher_name(plan: Plan, python: Path, folder: str, gpu_name: str = "") -> str:

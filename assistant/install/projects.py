@@ -19,8 +19,7 @@ from assistant.catalog import carried_by_torch_index
 from assistant.catalog.tables import rows
 from assistant.host.files import write_atomically
 from assistant.i18n import _
-from assistant.install.activation import MARK
-from assistant.install.constraints import HERE, guard_files, is_pinned_in_constraints
+from assistant.install.guards import MARK, THIS_SYSTEM, guard_files, is_pinned_in_constraints
 from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, name_of
@@ -114,12 +113,12 @@ def project_tables(project: Project, plan: Plan, packages: Mapping[str, str]) ->
         lines = [f'{name} = {{ version = "=={version}"{index.get(name, "")} }}' for name, version in pins.items()]
         return {f"[{heading}]": lines}
     uv = _read_tool_tables(Path(project.file)).get("uv", {})
-    needs = [f"    {json.dumps(f'{name}=={version} ; {HERE}')}," for name, version in pins.items()]
+    needs = [f"    {json.dumps(f'{name}=={version} ; {THIS_SYSTEM}')}," for name, version in pins.items()]
     tables = {"[tool.uv]": ["constraint-dependencies = [", *needs, "]"]}
     if from_index:
         indexes = {row.get("url"): row.get("name") for row in uv.get("index", [])}
         name = indexes.get(plan.index_url) or "torch"
-        source = f'{{ index = "{name}", marker = "{HERE}" }}'
+        source = f'{{ index = "{name}", marker = "{THIS_SYSTEM}" }}'
         tables["[tool.uv.sources]"] = [f"{one} = {source}" for one in from_index if one not in uv.get("sources", {})]
         if plan.index_url not in indexes:
             tables["[[tool.uv.index]]"] = [f'name = "{name}"', f"url = {url}", "explicit = true"]

@@ -21,7 +21,7 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
 from assistant.host.files import read_regular, write_atomically
 from assistant.i18n import _
-from assistant.install.constraints import is_pinned_in_constraints
+from assistant.install.guards import is_pinned_in_constraints
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan

@@ -22,9 +22,9 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import carried_by_torch_index, is_required_by_torch
 from assistant.catalog.tables import CORE
-from assistant.host.download import Patience, fetch_sizes, local_path
+from assistant.host.download import Patience, fetch_sizes
 from assistant.host.extras import find_uv
-from assistant.host.files import write_temporary
+from assistant.host.files import local_path, write_temporary
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, running

@@ -27,6 +27,9 @@ _BARE = re.compile(r"(?!-[^:.]*[:.])[\w\\/:.=+~-]+")
 # PowerShell takes curly quotation marks for straight ones:
 # https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
 _POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
+# Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
+# is closed: https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_execution_policies
+ALLOW_SCRIPTS = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
 
 
 def shell_of(system: str | None) -> Shell:

@@ -18,6 +18,7 @@ from assistant.session.state import (
     Adding,
     Detected,
     Diagnosed,
+    Drawn,
     Exported,
     Extra,
     Installed,
@@ -271,6 +272,16 @@ class Abandoned(Action, frozen=True):
             return state
         phase = Phase.LOCKED if state.running.is_about_environments else Phase.READY
         return _without_running(state).with_status(state.running, StepStatus(phase=phase))
+
+
+class Drew(Action, frozen=True):
+    """An environment begins to draw a picture, or has drawn one."""
+
+    drawn: Drawn
+
+    def after(self, state: State) -> State:
+        """Keep the picture."""
+        return replace(state, drawn=self.drawn)
 
 
 class Stop(Action, frozen=True):

@@ -27,7 +27,7 @@ from assistant import addons
 from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, JETSON_INDEX, load_catalog
 from assistant.catalog.catalog import is_recipe, load_recipe_reader
 from assistant.catalog.tables import CORE, FAMILY
-from assistant.host.download import file_name
+from assistant.host.files import file_name
 from assistant.i18n import Message, Text, _
 from assistant.install import Package, Prepared, Tools, Unsolved, prepare
 from assistant.model.errors import WorkFailed

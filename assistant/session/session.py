@@ -26,6 +26,7 @@ from assistant.session.actions import (
     Asked,
     Begin,
     Choice,
+    Drew,
     Failed,
     Finished,
     Reported,
@@ -37,7 +38,7 @@ from assistant.session.actions import (
 from assistant.session.environments import findings_still_true
 from assistant.session.planning import plan_setup
 from assistant.session.remediation import apply_chosen_fix, diagnose_setup
-from assistant.session.state import Extra, Installed, Page, Result, State, Task, Verified
+from assistant.session.state import Drawn, Extra, Installed, Page, Result, State, Task, Verified
 from assistant.session.store import Saved, Store
 
 YIELD_SECONDS = 0.005  # lets the callback that started the work return first; both would share one interpreter lock
@@ -228,6 +229,15 @@ class Session:
         self._keeps = False
         if self._store:
             self._store.drop()
+
+    def draw_picture(self) -> None:
+        """Have the setup's environment draw a picture in the background, once; `State.drawn` holds it then."""
+        with self._lock:
+            made, plan, drawn = self.state.environment, self.state.plan, self.state.drawn
+            if made is None or plan is None or (drawn and drawn.path == made.path):
+                return
+            self.dispatch(Drew(drawn=Drawn(path=made.path)))
+        self.run_aside(lambda: self.dispatch(Drew(drawn=steps.draw_picture(made, plan))))
 
     def run_aside(self, work: Callable[[], object]) -> None:
         """Run some short work in the background, beside the tasks."""

@@ -17,6 +17,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, ProjectSummary, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Level, Progress, Report, Status, Step
+from assistant.verify import Picture
 
 
 class Light(Enum):
@@ -333,6 +334,13 @@ class Verified(Record, frozen=True):
     report: Report
 
 
+class Drawn(Record, frozen=True):
+    """The picture that the environment at `path` computed; None while it does so, and if it cannot."""
+
+    path: str
+    picture: Picture | None = None
+
+
 class Unexplained(Record, frozen=True):
     """What can be said of a text whose cause is not known: its symptoms, what is wrong anyway, what to find out."""
 
@@ -458,7 +466,8 @@ class State(Record, frozen=True):
     `pasted` is a log that the user gave to be diagnosed, and `edited` says that the page holds another one that was not
     sent yet. `way` names the remedy that was chosen, by the cause's key and its number as in "oom#1"; `mended` says how
     applying those that were chosen ended, by their names. `failed_cell` is set where the user asks about a notebook's
-    cell: `pasted` is then what it printed, and the environment that of its kernel.
+    cell: `pasted` is then what it printed, and the environment that of its kernel. `drawn` is what the environment was
+    asked to draw last.
 
     `adding` are packages that the user wants beside those of the plan. `extras` are what add-ons keep here, each by its
     own name, and `addon` is the one whose task runs or ran last; no step rests on them.
@@ -480,6 +489,7 @@ class State(Record, frozen=True):
     preview: Prepared | None = None
     installed: Installed | None = None
     verified: Verified | None = None
+    drawn: Drawn | None = None
     diagnosed: Diagnosed = Diagnosed()
     exported: Exported = Exported()
     raised: tuple[Finding, ...] = ()

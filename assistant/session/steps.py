@@ -35,7 +35,7 @@ from assistant.session.environments import (
     site_findings,
 )
 from assistant.session.planning import gpu_name, not_added_error, prepare_nearest
-from assistant.session.state import Adding, Detected, Exported, Installed, State, Verified, required
+from assistant.session.state import Adding, Detected, Drawn, Exported, Installed, State, Verified, required
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -278,6 +278,11 @@ def _findings_in(made: Environment, state: State, tools: Tools) -> tuple[Finding
         return ()
     gpu = state.plan is None or state.plan.backend is not Backend.CPU
     return environment_findings(Site.ask(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
+
+
+def draw_picture(made: Environment, plan: Plan) -> Drawn:
+    """Have an environment draw a picture on its plan's device, and return that."""
+    return Drawn(path=made.path, picture=verify.draw_picture(made, plan))
 
 
 def write_export(state: State, tools: Tools) -> Exported:

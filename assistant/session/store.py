@@ -99,7 +99,7 @@ class Store:
         if state.machine or state.failed_cell:
             return None
         saved = replace(state, log=(), running=None, stopping=False, question="", extras={}, adding=None, edited=False)
-        saved = replace(saved, environments=Environments())  # they are looked for anew
+        saved = replace(saved, environments=Environments(), drawn=None)  # they are looked for, and drawn, anew
         written = Saved(version=__version__, process=os.getpid(), running=state.running, state=saved)
         try:
             delete_stale_drafts(make_private_folder(self.folder))

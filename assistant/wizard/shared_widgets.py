@@ -13,6 +13,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from assistant.i18n import Message, render
 from assistant.model.visible import Markup, plain
 
 STATIC = Path(__file__).with_name("static")
@@ -27,18 +28,24 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     """Return a new widget of a kind with these traits; how it looks is said by the stylesheet alone.
 
     One layout and one style serve all of a kind: else the browser would be sent three models for each widget. A trait
-    that is a function gives words in the language in force, and is asked again by `reword`.
+    that is a `Message`, or a function that returns words, is put in the language in force, and again by `reword`.
     """
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
-    words = {name: value for name, value in traits.items() if callable(value)}
-    made = kind(layout=shared(widgets.Layout), **looks, **traits | {name: ask() for name, ask in words.items()})
+    words = {name: value for name, value in traits.items() if callable(value) or isinstance(value, Message)}
+    made = kind(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))
     if words:
         _worded[made] = words
     return made
 
 
-_worded: WeakKeyDictionary[widgets.Widget, dict[str, Callable[[], object]]] = WeakKeyDictionary()
+Words = Mapping[str, Message | Callable[[], object]]
+_worded: WeakKeyDictionary[widgets.Widget, Words] = WeakKeyDictionary()
+
+
+def _in_force(words: Words) -> dict[str, object]:
+    """Return words in the language in force."""
+    return {name: render(one) if isinstance(one, Message) else one() for name, one in words.items()}
 
 
 def reword() -> None:
@@ -46,8 +53,8 @@ def reword() -> None:
     for widget, words in list(_worded.items()):
         if widget.comm is not None:
             with widget.hold_sync():
-                for name, ask in words.items():
-                    setattr(widget, name, ask())
+                for name, text in _in_force(words).items():
+                    setattr(widget, name, text)
 
 
 @cache

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.api import Cancelled, render, say
+from assistant.api import Cancelled, _, render, say
 from assistant.api.notebook import (
     AddonPart,
     Begin,
@@ -66,11 +66,11 @@ class OnnxPage(AddonPart):
             return
         self.opened = True
         self.head, self.result = make(Drawing), make(Drawing)
-        self.upload = make(widgets.FileUpload, multiple=True, description=lambda: say("Upload"))
+        self.upload = make(widgets.FileUpload, multiple=True, description=_("Upload"))
         self.path = make(
-            widgets.Text, description=lambda: say("Or a file here"), placeholder="model.onnx", continuous_update=False
+            widgets.Text, description=_("Or a file here"), placeholder="model.onnx", continuous_update=False
         )
-        self.go = make(widgets.Button, description=lambda: say("Check, convert and try"), button_style="primary")
+        self.go = make(widgets.Button, description=_("Check, convert and try"), button_style="primary")
         self.go.on_click(lambda _button: self.begin())
         self.box.children = (self.head, self.upload, self.path, self.go, self.result)
         self.follow(self.session.state)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from assistant.api import Text, render, replace, say
+from assistant.api import Text, _, render, replace, say
 from assistant.api.notebook import Action, AddonPart, Choose, Drawing, Page, Session, State, html, make
 from assistant.api.planning import bundles, find_bundle, load_catalog, make_plans, rejection_reason
 from assistant.api.records import Machine, Request
@@ -35,8 +35,8 @@ class PurposePart(AddonPart):
         self.cards = make(Drawing)
         self.project = make(
             widgets.Text,
-            description=lambda: say("Your project"),
-            placeholder=lambda: say("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
+            description=_("Your project"),
+            placeholder=_("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
             continuous_update=False,
         )
         self.on_value(self.project, lambda path: self._wish(project=path.strip()))

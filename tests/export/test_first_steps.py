@@ -17,8 +17,9 @@ import pytest
 from export.setups import ENVIRONMENT, PLAN
 from tables import each
 
-from assistant.export import first_notebook, terminal_line, write_first_notebook
+from assistant.export import first_notebook, write_first_notebook
 from assistant.i18n import use_language
+from assistant.install.guards import terminal_line
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace

@@ -4,7 +4,7 @@ from export.setups import ENVIRONMENT, SETUP
 
 from assistant.export.packages import pinned_files, requirements_text
 from assistant.i18n import use_language
-from assistant.install.constraints import constraints_file_text
+from assistant.install.guards import constraints_file_text
 
 
 def texts(language):

@@ -21,15 +21,20 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import read_uv_settings
 from assistant.install import EnvironmentFolder, contents
-from assistant.install.activation import FOLDER, without_variables, write_variables
 from assistant.install.conflicts import find_conflicts
-from assistant.install.constraints import add_to_pip_configuration, remove_from_pip_configuration
 from assistant.install.contents import delete_downloads, list_missing_large
 from assistant.install.environment_folder import MadeEnvironment
+from assistant.install.environments import check_path, find_plan_target
+from assistant.install.guards import (
+    FOLDER,
+    add_to_pip_configuration,
+    remove_from_pip_configuration,
+    without_variables,
+    write_variables,
+)
 from assistant.install.installation import prepare
 from assistant.install.kernel import remove_kernel
 from assistant.install.site import Distribution, Site, interpreter
-from assistant.install.target import check_path, find_plan_target
 from assistant.install.uv import check_index_url, resolve
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Severity

@@ -22,6 +22,7 @@ from assistant.install.kernel import (
     choose_launcher_name,
     kernel_folder,
     kernel_names_by_environment,
+    kernel_title,
     record_kernel,
     register_kernel,
     remove_kernel,
@@ -33,7 +34,6 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.views import kernel_title
 
 PLAN = Plan(backend=Backend.ROCM, variant="rocm7.2", torch="2.14.0", python="3.12")
 OURS = sorted(["kernel.json", *(logo.name for logo in LOGOS.iterdir())])

@@ -9,9 +9,9 @@ from install.workbench import Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import running
+from assistant.install.environments import check_disk, check_target
 from assistant.install.installation import find_reusable, list_commands
 from assistant.install.site import Site, interpreter, is_ours
-from assistant.install.target import check_disk, check_target
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import replace
 from assistant.model.report import LogLine, Progress

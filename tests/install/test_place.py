@@ -15,9 +15,15 @@ from assistant.host.download import Fetch, download
 from assistant.host.files import shared_environments_folder, user_data
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install.environments import build_beside
+from assistant.install.environments import (
+    LONG_PATHS,
+    build_beside,
+    check_lengths,
+    check_target,
+    onedrive_findings,
+    resolve_target,
+)
 from assistant.install.site import Site
-from assistant.install.target import LONG_PATHS, check_lengths, check_target, onedrive_findings, resolve_target
 from assistant.model.errors import BadInput, WorkFailed
 
 DEEP = "Lib/site-packages/torch/include/" + "x" * 100 + "/y.h"

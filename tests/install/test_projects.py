@@ -19,6 +19,7 @@ from loopback import LoopbackIndex
 from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder
 from assistant.install.conflicts import find_conflicts
+from assistant.install.environments import find_plan_target
 from assistant.install.projects import (
     find_project,
     project_environment,
@@ -29,7 +30,6 @@ from assistant.install.projects import (
     without_tables,
 )
 from assistant.install.site import Site
-from assistant.install.target import find_plan_target
 from assistant.install.uv import resolve
 from assistant.model.record import replace
 

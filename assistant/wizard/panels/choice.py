@@ -86,7 +86,7 @@ def draw_machine(state: State) -> Markup:
         return html.NOTHING
     machine = state.detection.machine
     labels = {fact.name: fact.label for fact in facts_to_set(machine)}
-    sources = html.table((labels.get(item.fact, item.fact), item.source, item.text) for item in machine.evidence)
+    sources = html.table([(labels.get(item.fact, item.fact), item.source, item.text) for item in machine.evidence])
     nothing = say("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
     overrides = state.choices.overrides.items()
     by_hand = (say("{fact} = {value}: set by you.", fact=fact, value=value) for fact, value in overrides)

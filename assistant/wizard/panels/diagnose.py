@@ -18,9 +18,8 @@ from assistant.session.state import Page, State, Task
 from assistant.session.store import store_log
 from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer, Other
-from assistant.wizard.panels.addons import AddonParts
 from assistant.wizard.panels.answer import LOOK, WHOSE, draw_aside, draw_causes, draw_remedy, draw_title, folder_name
-from assistant.wizard.panels.base import PageView, log_view
+from assistant.wizard.panels.base import AddonParts, PageView, log_view
 from assistant.wizard.shared_widgets import Drawing, Fold, LogBox, make
 
 FIX = "fix"  # begins the key of a fix among the cards

@@ -7,7 +7,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.host.files import shorten_path
-from assistant.i18n import as_typed, render, say, sentences
+from assistant.i18n import _, as_typed, render, say, sentences
 from assistant.model.finding import Severity
 from assistant.model.visible import Markup, joined, tag
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
@@ -127,12 +127,12 @@ class EnvironmentsPage(PageView):
         super().__init__(session)
         self._removing = ""
         self.lead, self.difference = make(Drawing), make(Drawing)
-        self.log = make(Details, title=lambda: say("The log"))
+        self.log = make(Details, title=_("The log"))
         self.rows = make(Drawing)
         self.folder = make(
             widgets.Text,
-            description=lambda: say("Look in another folder"),
-            placeholder=lambda: say("a folder, or an environment"),
+            description=_("Look in another folder"),
+            placeholder=_("a folder, or an environment"),
             continuous_update=False,
         )
         self.folder.observe(self._on_folder, "value")

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from assistant.export import FORMATS, PURPOSES
 from assistant.host.files import current_folder
-from assistant.i18n import say
+from assistant.i18n import _, say
 from assistant.model.finding import Severity
 from assistant.model.record import Record
 from assistant.model.report import Step
@@ -38,10 +38,10 @@ class ExportPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.lead, self.written = make(Drawing), make(Drawing)
-        self.files = make(Details, title=lambda: say("The individual files"))
+        self.files = make(Details, title=_("The individual files"))
         self.purpose = make(Drawing)
-        self.fold = make(Fold, title=lambda: say("Choose individual files or another folder"))
-        self.folder = make(widgets.Text, description=lambda: say("Folder"), continuous_update=False)
+        self.fold = make(Fold, title=_("Choose individual files or another folder"))
+        self.folder = make(widgets.Text, description=_("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         self.formats = make(Drawing)
         controls = make(widgets.VBox, children=(self.folder, self.formats))

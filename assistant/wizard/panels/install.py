@@ -8,8 +8,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.export import terminal_line
-from assistant.i18n import Text, ngettext, render, say, sentences
+from assistant.i18n import Text, _, ngettext, render, say, sentences
 from assistant.install import EnvironmentFolder, Prepared, RemotePlan
 from assistant.model.finding import Severity
 from assistant.model.plan import KERNEL_TARGET, Backend, Request
@@ -289,19 +288,17 @@ class Done(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.adding = make(Drawing)
-        self.checks = make(Details, title=lambda: say("The checks, one by one, with times"))
-        self.where = make(Details, title=lambda: say("Where it is"))
+        self.checks = make(Details, title=_("The checks, one by one, with times"))
+        self.where = make(Details, title=_("Where it is"))
         self.next = make(Drawing)
         self.opened = False  # whether the first notebook was asked for
         self.packages = make(
-            widgets.Text, description=lambda: say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
+            widgets.Text, description=_("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
-        self.measure = make(
-            widgets.Button, description=lambda: say("Check everything and measure the speed (about a minute)")
-        )
+        self.measure = make(widgets.Button, description=_("Check everything and measure the speed (about a minute)"))
         self.measure.on_click(lambda _button: self._measure())
-        self.fold = make(Fold, title=lambda: say("Add packages"))
+        self.fold = make(Fold, title=_("Add packages"))
         box = make(widgets.VBox, children=(self.packages, self.adding))
         self.parts = (self.next, self.fold, box, self.checks, self.where, self.measure)
 
@@ -407,7 +404,7 @@ def _next_actions(state: State, *, opened: bool) -> list[html.Tile]:
 
     added, saved = bool(state.adding and state.adding.installed), bool(state.exported.files)
     kinds = say("colleague, project, container, bug report")
-    line, kept = terminal_line(made, plan), bool(EnvironmentFolder(Path(made.path)).guards)
+    line, kept = EnvironmentFolder.terminal_line(made, plan), bool(EnvironmentFolder.guards_of(Path(made.path)))
     holds = say("pip and uv keep it; press to let go") if kept else say("later installations may replace PyTorch")
     return [
         card(NOTEBOOK, say("A first notebook"), say("a fractal, and a network that learns"), "learn", done=opened),

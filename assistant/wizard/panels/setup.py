@@ -8,16 +8,15 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant import verify
 from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.host.files import full_path
-from assistant.i18n import render, say, sentences
+from assistant.i18n import _, render, say, sentences
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import KERNEL_TARGET, Backend, Plan, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import replace
-from assistant.model.report import Environment, Step
+from assistant.model.report import Step
 from assistant.model.visible import Markup
 from assistant.plan import card_name
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
@@ -31,12 +30,10 @@ from assistant.session.store import (
     is_worth_continuing,
     why_not_continuable,
 )
-from assistant.verify import Picture
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer, Other, titles
-from assistant.wizard.panels.addons import AddonParts
-from assistant.wizard.panels.base import PageView, Part, close_all, log_view
+from assistant.wizard.panels.base import AddonParts, PageView, Part, close_all, log_view
 from assistant.wizard.panels.choice import BUILD, draw_card, draw_ready_to_install, draw_why, machine_options
 from assistant.wizard.panels.install import (
     Done,
@@ -61,12 +58,11 @@ class SetupPage(PageView):
         self.lead, self.aside, self.offer = make(Drawing), make(Drawing), Offer(session)
         self.aside.add_class("ptsa-aside")
         self.receipt = Receipt()
-        self.pictures: dict[str, Picture | None] = {}  # by folder; None while it draws, or if it could not
         self.changes = Changes(session)
         self.addons = AddonParts(session, Page.SETUP)
-        self.why = make(Details, title=lambda: say("Why this one, and what else would work"))
-        self.commands = make(Details, title=lambda: say("The exact commands and the folder"))
-        self.log = make(Details, title=lambda: say("The log"))
+        self.why = make(Details, title=_("Why this one, and what else would work"))
+        self.commands = make(Details, title=_("The exact commands and the folder"))
+        self.log = make(Details, title=_("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
             Stage.LOOKING: (self.lead, self.aside, *changes),
@@ -112,18 +108,9 @@ class SetupPage(PageView):
         made, plan, found = state.environment, state.plan, state.detection
         if now is not Stage.DONE or made is None or plan is None or found is None:
             return draw_card(state)
-        if made.path not in self.pictures:
-            self.pictures[made.path] = None
-            self.session.run_aside(lambda: self._have_drawn(made, plan))
-        picture = self.pictures[made.path]
+        self.session.draw_picture()
+        picture = state.drawn.picture if state.drawn and state.drawn.path == made.path else None
         return draw_picture(picture, card_name(found.machine, plan.backend)) if picture else draw_card(state)
-
-    def _have_drawn(self, made: Environment, plan: Plan) -> None:
-        """Have an environment draw a picture, and show that if its setup is still shown."""
-        self.pictures[made.path] = verify.draw_picture(made, plan)
-        state = self.session.state
-        if state.environment == made:
-            self.aside.value = self._draw_aside(find_stage(state), state)
 
     def footer(self, state: State) -> Footer:
         """Return the footer: to install, to use the saved setup, to try again, or to open a notebook.
@@ -276,7 +263,7 @@ class Changes(Part):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._settable: tuple[Fact, ...] = ()
-        self.fold = make(Fold, title=lambda: say("Change something: machine, version, Python, folder, nightly builds"))
+        self.fold = make(Fold, title=_("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
@@ -284,37 +271,37 @@ class Changes(Part):
         """Make and connect the controls and show the present state in them, unless that was done before."""
         if self.box.children:
             return
-        self.machine = make(widgets.Dropdown, options=machine_options, description=lambda: say("Machine"))
+        self.machine = make(widgets.Dropdown, options=machine_options, description=_("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = make(widgets.Dropdown, description=lambda: say("Fact to change"))
+        self.fact = make(widgets.Dropdown, description=_("Fact to change"))
         self.fact.observe(lambda _change: self._show_example(), "value")
-        self.fact_value = make(widgets.Text, description=lambda: say("New value"), continuous_update=False)
+        self.fact_value = make(widgets.Text, description=_("New value"), continuous_update=False)
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
         self.facts = make(Drawing)
-        self.choice = make(widgets.Dropdown, description=lambda: say("PyTorch build"))
+        self.choice = make(widgets.Dropdown, description=_("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
-        self.backend = make(widgets.Dropdown, options=_backends, description=lambda: say("Backend"))
+        self.backend = make(widgets.Dropdown, options=_backends, description=_("Backend"))
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
-        self.builds = make(widgets.Dropdown, options=_builds, description=lambda: say("Builds"))
+        self.builds = make(widgets.Dropdown, options=_builds, description=_("Builds"))
         self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
         self.python = make(
             widgets.Text,
-            description=lambda: say("Python"),
-            placeholder=lambda: say("chosen for you"),
+            description=_("Python"),
+            placeholder=_("chosen for you"),
             continuous_update=False,
         )
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
-        self.where = make(widgets.Dropdown, options=self._places, description=lambda: say("Where"))
+        self.where = make(widgets.Dropdown, options=self._places, description=_("Where"))
         self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
             widgets.Text,
-            description=lambda: say("Folder"),
-            placeholder=lambda: say("a folder of its own, chosen for you"),
+            description=_("Folder"),
+            placeholder=_("a folder of its own, chosen for you"),
             continuous_update=False,
         )
         self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
-        self.again = make(widgets.Button, description=lambda: say("Look at the machine again"))
+        self.again = make(widgets.Button, description=_("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
         self.box.children = (
             self.choice,

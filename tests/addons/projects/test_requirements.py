@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from addons.projects.project_files import told
 
-from assistant.install.target import target_or_default
+from assistant.install.environments import target_or_default
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Plan
 from assistant_addons.projects.project import Project
