@@ -189,7 +189,7 @@ def render(message: Value | None) -> str:
 
 
 # {name:>1000000000} and {name:>{width}}: no sentence of ours takes as much room
-_WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
+_WIDE = r"\{[^{}]+(?:\{|\d{3})"
 
 
 def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
@@ -198,7 +198,7 @@ def _fill_placeholders(text: str, params: Mapping[str, Value]) -> str:
     Only texts that were read from files can have such placeholders. A plain text that is filled in loses its full stop
     before another one, and a message's text before any punctuation mark; numbers are formatted as the text says.
     """
-    if _WIDE.search(text):
+    if re.search(_WIDE, text):
         return text
     filled: dict[str, str | int | float] = {}
     for name, value in params.items():

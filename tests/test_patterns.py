@@ -7,7 +7,7 @@ import importlib
 import re
 import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -20,7 +20,7 @@ from tables import each
 from assistant.catalog import identity
 from assistant.diagnose.rules import compiled, load_rules
 from assistant.host.recording import TEXTS
-from assistant.privacy import RULES
+from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 CALLS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
@@ -70,13 +70,14 @@ def of_module(path: Path) -> Iterator[Used]:
     place = str(path.relative_to(ROOT / "assistant"))
     tree = ast.parse(path.read_text(encoding="utf-8"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    values = dict(_named(path, tree))
     for call in calls:
         if isinstance(call.func.value, ast.Name) and call.func.value.id == "re" and call.func.attr in CALLS:
-            text, flags = _constant(call.args[0]), [arg.value for arg in call.keywords if arg.arg == "flags"]
+            text, flags = _constant(call.args[0], values), [arg.value for arg in call.keywords if arg.arg == "flags"]
             if text is not None:
                 yield Used(f"{place}:{call.lineno}", re.compile(text, _flags([*call.args[2:], *flags])), call.func.attr)
     asked = {(node.func.value.id, node.func.attr) for node in calls if isinstance(node.func.value, ast.Name)}
-    for variable, value in _named(path, tree):
+    for variable, value in values.items():
         methods = {method for known, method in asked if known == variable} & CALLS or {"search"}
         for pattern in _patterns(value):
             yield from (Used(f"{place}:{variable}", pattern, method) for method in sorted(methods))
@@ -84,14 +85,14 @@ def of_module(path: Path) -> Iterator[Used]:
 
 def _named(path: Path, tree: ast.Module) -> Iterable[tuple[str, object]]:
     """Give a module's names and values; of one that only torch's own Python can import, what it compiles."""
-    if "re.compile" not in path.read_text(encoding="utf-8"):
+    if "re" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}:
         return ()
     try:
         return vars(importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))).items()
     except ImportError:
         calls = [(node.targets[0], node.value) for node in tree.body if isinstance(node, ast.Assign)]
         compiled = [(name.id, call.args) for name, call in calls if "re.compile" in ast.unparse(call)]
-        return [(name, re.compile(_constant(args[0]), _flags(args[1:]))) for name, args in compiled]
+        return [(name, re.compile(_constant(args[0], {}), _flags(args[1:]))) for name, args in compiled]
 
 
 def of_rules() -> Iterator[Used]:
@@ -137,9 +138,9 @@ def of_recordings() -> Iterator[Used]:
         yield from (Used("host/recording.py", re.compile(text), "fullmatch") for text in (question, line))
 
 
-def _constant(node: ast.AST) -> str | None:
+def _constant(node: ast.AST, values: Mapping[str, object]) -> str | None:
     try:
-        value = ast.literal_eval(node)
+        value = values.get(node.id) if isinstance(node, ast.Name) else ast.literal_eval(node)
     except ValueError:
         return None
     return value if isinstance(value, str) else None

@@ -30,7 +30,8 @@ from assistant.model.machine import Answer, Evidence, Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.privacy import RULES, Lines, Policy, PrivateNames, redact, secret_values
+from assistant.privacy import Lines, Policy, PrivateNames, redact, secret_values
+from assistant.privacy.rules import RULES
 from assistant.session.diagnosis import log_report
 from assistant.session.state import Pasted, Phase, State
 from assistant.session.store import Store

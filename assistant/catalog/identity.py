@@ -211,14 +211,14 @@ def complete_cut_name(part: str, *, at_end: bool, width: int) -> tuple[str, ...]
     for name in (f"{maker}{name}" for row in _rows(Vendor.NVIDIA) if not row.generic for name in row.names):
         spelt = name.lower().replace("-", " ")
         fits = spelt.endswith(part) if at_end else spelt.startswith(part) and len(name) > width
-        if fits and not _LISTED.search(name):
+        if fits and not re.search(_LISTED, name):
             found.add(name)
     laptops = (name.removesuffix(" Laptop GPU") for name in found if name.endswith(" Laptop GPU"))
     return tuple(sorted(found.difference(f"{name} with Max-Q Design" for name in laptops)))
 
 
 # How lists of PCI ids, and no drivers, spell cards: "GeForce RTX 4060 Max-Q / Mobile", "… 3060 Lite Hash Rate".
-_LISTED = re.compile(r" Mobile(?: Refresh)?$| / | Rev\. \w$| Lite Hash Rate$| GDDR\dX?$")
+_LISTED = r" Mobile(?: Refresh)?$| / | Rev\. \w$| Lite Hash Rate$| GDDR\dX?$"
 
 _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
 _WITH_CHIPS = {Vendor.NVIDIA, Vendor.AMD}  # whose chips are known by their code names, too
@@ -285,30 +285,27 @@ def _common_value(rows: tuple[CardRow, ...], field: str) -> Any:  # noqa: ANN401
     return values.pop() if len(values) == 1 else None
 
 
-_NOISE = re.compile(
-    r"\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b| (?:graphics|series|gpu|oam|vf|hf)$", re.IGNORECASE
-)
+_NOISE = r"(?i)\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b| (?:graphics|series|gpu|oam|vf|hf)$"
 # People write "RTX4090" and "GTX 1080Ti".
-_GLUED = re.compile(r"\b(rtx|gtx|gt|rx|mx)(?=\d)|(\d{3})(?=(?:ti|super|xtx?|gre)\b)", re.IGNORECASE)
+_GLUED = r"(?i)\b(rtx|gtx|gt|rx|mx)(?=\d)|(\d{3})(?=(?:ti|super|xtx?|gre)\b)"
 # "GA104M" and "GM204GL" are packages of the chips GA104 and GM204; "Navi 21 GL-XL" is a cut of Navi 21.
-_CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= ))")
+_CHIP = r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= ))"
 
 # What lspci and OpenGL write around a name: maker, revision, driver.
-_AROUND = re.compile(
-    r"^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?|^mesa (?=intel)"
+_AROUND = (
+    r"(?i)^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?|^mesa (?=intel)"
     r"|\((?:dg\d|[a-z]{3}(?: gt\d\S{0,2})?)\)$"
-    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\(nvgpu\)$|\((?:radv |nvk |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
-    re.IGNORECASE,
+    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\(nvgpu\)$|\((?:radv |nvk |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$"
 )
-_MEMORY = re.compile(r" \d+ ?gb$")
+_MEMORY = r" \d+ ?gb$"
 
 
 def name_key(name: str) -> str:
     """Return a product name as it is looked up: without vendor, trademarks, memory size and dashes, in lower case."""
-    name = _GLUED.sub(lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
+    name = re.sub(_GLUED, lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
     single = " ".join(name.split())  # so that no pattern has to run over spaces
-    plain = " ".join(_NOISE.sub(" ", single).split())
-    return _NOISE.sub(" ", plain).strip().lower()
+    plain = " ".join(re.sub(_NOISE, " ", single).split())
+    return re.sub(_NOISE, " ", plain).strip().lower()
 
 
 def _spellings(name: str) -> list[str]:
@@ -316,13 +313,13 @@ def _spellings(name: str) -> list[str]:
 
     lspci writes "GA104 [GeForce RTX 3070]", processors "Ryzen AI 9 HX 370 w/ Radeon 890M", some drivers add the memory.
     """
-    name = _AROUND.sub("", name.strip()).strip()
+    name = re.sub(_AROUND, "", name.strip()).strip()
     chip, bracket, product = name.partition("[")
     if not bracket:
         whole, within = name_key(name), name_key(name.partition(" w/ ")[2])
-        return [part for part in (whole, within, _MEMORY.sub("", whole)) if part]
+        return [part for part in (whole, within, re.sub(_MEMORY, "", whole)) if part]
     key = name_key(chip)
-    base = _CHIP.match(key)
+    base = re.match(_CHIP, key)
     return [name_key(name), key, *([base[0]] if base else []), name_key(product.rstrip("] "))]
 
 

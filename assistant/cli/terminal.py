@@ -7,7 +7,6 @@ loaded.
 from __future__ import annotations
 
 import io
-import json
 import re
 import shutil
 import sys
@@ -27,16 +26,16 @@ from assistant.i18n import Text, _, render, say
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable_error, unwritable_error
 from assistant.model.record import Record, render_messages, to_json
-from assistant.model.visible import visible
+from assistant.model.visible import escape_in_json, visible
 from assistant.parsers.decode import text_lines, text_pieces
 
 READ_LIMIT = 100 * 10**6  # chosen: bytes of a log or a batch, which is held in memory
 # What stands in front of a line, below which the rest of it is lined up: "    · ", "  2. ", "✓ ", "  →      2 │ ".
-_SIGN = re.compile(r"\s*(?:(?:→ +)?\d+ │ |[✓✗·!?≠→+-] +|\d+\. )?")
+_SIGN = r"\s*(?:(?:→ +)?\d+ │ |[✓✗·!?≠→+-] +|\d+\. )?"
 # What stays in one line: a word, such as a path; or a character of two columns, with the marks that begin no line.
 _UNBROKEN = r"\s*(?:[\u1100-\uffff][、。，；：！？）」』》”’]*|[^\s\u1100-\uffff]+)"
 LEAST = 20  # chosen: columns; in a narrower terminal nothing is lined up
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_BEYOND_ASCII = r"[^\x00-\x7f]+"
 ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -143,7 +142,7 @@ def split_line(text: str, width: int) -> list[tuple[int, int]]:
 
 def indent(text: str, width: int) -> int:
     """Return the columns by which further lines are indented: those of a sign or number; 0 in a narrow terminal."""
-    sign = _SIGN.match(text)
+    sign = re.match(_SIGN, text)
     return columns(sign[0]) if sign and width - columns(sign[0]) >= LEAST else 0
 
 
@@ -190,7 +189,7 @@ def echo_json(value: object, *, indent: int = 2) -> None:
     """
     text = to_json(render_messages(value), indent=indent)
     with convert_print_errors():
-        click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text))
+        click.echo(re.sub(_BEYOND_ASCII, lambda found: escape_in_json(found[0]), text))
 
 
 class Refused(Record, frozen=True):

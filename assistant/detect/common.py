@@ -71,8 +71,12 @@ class Notes:
             self.facts[name] = _clean_texts(value)
             self.evidence.append(Evidence(fact=name, source=source))
 
+    def record_absence(self, fact: str, source: str, words: str) -> None:
+        """Record, in words of our own, that a source has no value for a fact."""
+        self.evidence.append(Evidence(fact=fact, source=source, text=words))
+
     def record_evidence(self, fact: str, source: str, text: str) -> None:
-        """Record as evidence what a source says about a fact that is no value for it, such as that there is none."""
+        """Record as evidence what a source says about a fact that is no value for it."""
         self.evidence.append(Evidence(fact=fact, source=source, text=_redact_evidence(text)))
 
     def record_gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:

@@ -73,7 +73,7 @@ def adapters(host: Host, notes: Notes) -> None:
     answer = host.ask("pci")
     devices = linux.read_pci_devices(notes.read_answer(PCI, answer))
     if answer and not devices:
-        notes.record_evidence("gpus", PCI, "no display or accelerator device")
+        notes.record_absence("gpus", PCI, "no display or accelerator device")
     in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
     for device in devices:
         idle = find_idle_adapter(device.pci_id)
@@ -164,7 +164,7 @@ def wsl(host: Host, notes: Notes) -> None:
         return
     shared = host.link(DEVICE).status != "missing"
     if not shared:
-        notes.record_evidence("gpus", DEVICE, "missing: Windows shares no GPU")
+        notes.record_absence("gpus", DEVICE, "missing: Windows shares no GPU")
     asked = bool(host.which("reg.exe"))
     too_old = asked and _note_windows(host, notes)
     if not too_old:  # else that is the cause of all the rest

@@ -14,7 +14,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Detection, Evidence, Machine, Vendor
 from assistant.model.record import from_plain
 
-_GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
+_GPU = r"gpus[.\[](\d{1,2})\]?\.(\w+)"
 
 
 class Fact(NamedTuple):
@@ -105,7 +105,7 @@ def check_fact(name: str, value: str) -> None:
     group, _dot, key = name.partition(".")
     if key and group in _GROUPS:
         return
-    gpu = _GPU.fullmatch(name)
+    gpu = re.fullmatch(_GPU, name)
     facts = {fact.name: fact for fact in (_OF_GPU if gpu else (*_MACHINE, *_SELDOM))}
     fact = facts.get(gpu[2] if gpu else name)
     if fact is None:
@@ -129,12 +129,12 @@ def override_facts(detection: Detection, overrides: Mapping[str, str]) -> Detect
     """
     if not overrides:
         return detection
-    overrides = {_GPU.sub(r"gpus[\1].\2", name): value for name, value in overrides.items()}
+    overrides = {re.sub(_GPU, r"gpus[\1].\2", name): value for name, value in overrides.items()}
     facts: dict[str, Any] = msgspec.to_builtins(detection.machine)
     for name, text in overrides.items():
         check_fact(name, text)
         group, _dot, key = name.partition(".")
-        gpu, gpus = _GPU.fullmatch(name), list(facts.get("gpus") or ())
+        gpu, gpus = re.fullmatch(_GPU, name), list(facts.get("gpus") or ())
         if gpu and int(gpu[1]) <= len(gpus):  # one behind the last adds a GPU
             index = int(gpu[1])
             facts_of_gpu = {**gpus[index]} if index < len(gpus) else {}

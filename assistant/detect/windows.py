@@ -67,7 +67,7 @@ def adapters(host: Host, notes: Notes) -> None:
     notes.read_answer(REGISTRY, answer)
     entries = [found for found in map(windows.read_adapter, _registry_entries(host, DISPLAY)) if found]
     if answer and not entries:
-        notes.record_evidence("gpus", REGISTRY, "no display adapter")
+        notes.record_absence("gpus", REGISTRY, "no display adapter")
     for found in entries:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
         gone = bool(pci_id) and present is not None and pci_id not in there

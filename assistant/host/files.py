@@ -42,7 +42,7 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its wri
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 # A draft, such as `.kernel.json.4711-0badcafe.part`.
-_PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
+_PART = r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part"
 LOCKED_BYTE = 1 << 30  # on Windows: far behind the text, which stays readable
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
 # What a Python from the Microsoft Store writes below these goes into a private folder of its package:
@@ -297,7 +297,7 @@ def is_writable(folder: Path) -> bool:
 def delete_stale_drafts(folder: Path) -> None:
     """Delete the drafts that killed processes left in a folder; ignore what cannot be deleted."""
     for part in folder.glob(".*.part") if folder.is_dir() else ():
-        match = _PART.fullmatch(part.name)
+        match = re.fullmatch(_PART, part.name)
         if match and not is_running(int(match["pid"])):
             with suppress(OSError):
                 discard(part)
@@ -475,7 +475,7 @@ def flush_output() -> str:
 
 
 LOG = "SETUP_ASSISTANT_LOG"  # set by the start scripts of a bundle
-_DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar's way back over its line
+_DRAWN = r"\x1b\[[0-9;?]*[A-Za-z]|\r"  # colours, and a progress bar's way back over its line
 
 
 def copy_output_to_log() -> None:
@@ -500,7 +500,7 @@ class _Copied:
     def write(self, text: str) -> int:
         """Write to the stream and the log; return the stream's result. A log that cannot be written is ignored."""
         with suppress(OSError):
-            append_private(self._log, _DRAWN.sub("", text))
+            append_private(self._log, re.sub(_DRAWN, "", text))
         return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has

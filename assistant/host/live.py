@@ -28,13 +28,13 @@ from assistant.privacy import PrivateNames, secret_values
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
 # Distributions that have to do with PyTorch or ONNX Runtime, by their names in lower case.
-_FAMILY = re.compile(
+_FAMILY = (
     r"torch|torchvision|torchaudio|torchtext|torch-directml|(?:py)?torch-?\w*directml|tensorflow-directml.*|(?:pytorch-)?triton.*|"
     r"onnx|onnxruntime.*|ort-.*|numpy|intel-(?:extension-for-pytorch|sycl-rt|cmplr-lib-rt)|nvidia-.*|rocm.*|amd-torch-.*|"
     r"xformers|bitsandbytes|flash-attn|transformers|accelerate|diffusers|safetensors|jax|tensorflow"
 )
 # A line of a device's `uevent`: classes 03 (display) and 12 (processing accelerator), such as PCI_CLASS=30000.
-_GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
+_GRAPHICS = r"(?m)^PCI_CLASS=(3|12)[0-9A-F]{4}$"
 
 
 class LiveHost(Host):
@@ -181,7 +181,7 @@ def _packages() -> Answer:
             stem, dot, kind = entry.rpartition(".")
             name, _, version = stem.partition("-")
             name = name.lower().replace("_", "-")
-            if dot and kind in {"dist-info", "egg-info"} and _FAMILY.fullmatch(name):
+            if dot and kind in {"dist-info", "egg-info"} and re.fullmatch(_FAMILY, name):
                 versions.setdefault(name, version.partition("-")[0])
     return _json(versions)
 
@@ -194,7 +194,7 @@ def _pci() -> Answer:
     devices = []
     for folder in sorted(Path("/sys/bus/pci/devices").iterdir()):
         uevent = (folder / "uevent").read_text("utf-8", "replace")
-        if _GRAPHICS.search(uevent):
+        if re.search(_GRAPHICS, uevent):
             devices.append(f"{uevent}REVISION={(folder / 'revision').read_text()}")
     return Answer(text="\n".join(devices))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import queue
@@ -212,6 +211,8 @@ def _telemetry_switches() -> Mapping[str, str]:
 
     It is read directly: start.py needs it before any package is installed.
     """
+    import json  # noqa: PLC0415 - which detection does without
+
     path = Path(__file__).parents[1] / "catalog" / "data" / "telemetry.json"
     table = json.loads(path.read_bytes())["switches"]
     return {row["name"]: row["value"] for row in table["rows"]}

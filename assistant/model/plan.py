@@ -73,9 +73,7 @@ def packages_to_import(plan: Plan, packages: Container[str]) -> tuple[str, ...]:
     return tuple(name for name in plan.asked if name in packages or name not in bound)
 
 
-_FOREIGN = re.compile(
-    r"(https?://[\w.-]{1,200}(:\d{1,5})?|file:///)(/?[\w./+~:%-]{0,400})?(\?[\w=&.%-]{0,200})?", re.ASCII
-)
+_FOREIGN = r"(?a)(https?://[\w.-]{1,200}(:\d{1,5})?|file:///)(/?[\w./+~:%-]{0,400})?(\?[\w=&.%-]{0,200})?"
 
 
 def index_fault(text: str) -> Text:
@@ -92,7 +90,7 @@ def foreign_index_fault(text: str) -> Text:
     """Return why an index's address in a stranger's file is refused, as for a user name or `..`; "" if it is not."""
     # Windows takes file:////server/share for \\server\share, and each of / . \ may be spelt %2f %2e %5c.
     outside = "/.." in text or text.startswith("file:////") or re.search("(?i)%(2e|2f|5c)", text)
-    plain = _FOREIGN.fullmatch(text) and not outside
+    plain = re.fullmatch(_FOREIGN, text) and not outside
     return "" if plain else _("it is not the plain address of a package index")
 
 

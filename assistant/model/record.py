@@ -26,7 +26,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 replace = msgspec.structs.replace  # a copy of a record with some fields changed
 
 R = TypeVar("R")
-_HALF = re.compile(r"[\ud800-\udfff]")
+_HALF = r"[\ud800-\udfff]"
 
 _first_use = threading.Lock()
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
@@ -79,7 +79,7 @@ def render_messages(value: object) -> object:
     if isinstance(value, Message):
         return {"key": value.key or value.id, "params": render_messages(value.params), "text": render(value)}
     if isinstance(value, str):
-        return _HALF.sub("\ufffd", value)  # of the name of a file that is no UTF-8: JSON cannot hold it
+        return re.sub(_HALF, "\ufffd", value)  # of the name of a file that is no UTF-8: JSON cannot hold it
     if isinstance(value, dict):
         return {getattr(key, "value", key): render_messages(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -23,10 +23,10 @@ HERE = Shell.WINDOWS if sys.platform == "win32" else Shell.SH
 
 # What cmd and PowerShell take as it stands. PowerShell splits a bare -x.y in two, and reads commas, brackets and more:
 # https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_parsing
-_BARE = re.compile(r"(?!-[^:.]*[:.])[\w\\/:.=+~-]+")
+_BARE = r"(?!-[^:.]*[:.])[\w\\/:.=+~-]+"
 # PowerShell takes curly quotation marks for straight ones:
 # https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
-_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
+_POWERSHELL_QUOTES = r"(['\u2018-\u201b])"
 # Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
 # is closed: https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_execution_policies
 ALLOW_SCRIPTS = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
@@ -45,7 +45,7 @@ def command_line(words: Iterable[str | Path], shell: Shell = HERE) -> str:
     program, *rest = map(str, words)
     if shell is Shell.SH:
         return shlex.join([program, *rest])
-    if _BARE.fullmatch(program):
+    if re.fullmatch(_BARE, program):
         return " ".join([program, *(quote(word, shell) for word in rest)])
     if shell is Shell.CMD:
         return " ".join(quote(word, shell) for word in (program, *rest))
@@ -57,7 +57,7 @@ def quote(word: str, shell: Shell = HERE) -> str:
     """Return an argument, in quotation marks if the shell needs them; `Shell.WINDOWS` is quoted as cmd is."""
     if shell is Shell.SH:
         return shlex.quote(word)
-    if _BARE.fullmatch(word):
+    if re.fullmatch(_BARE, word):
         return word
     if shell is Shell.POWERSHELL:
         return quote_for_powershell(word)
@@ -67,7 +67,7 @@ def quote(word: str, shell: Shell = HERE) -> str:
 
 def quote_for_powershell(text: str) -> str:
     """Quote a text for PowerShell so that nothing in it is expanded."""
-    return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
+    return "'{}'".format(re.sub(_POWERSHELL_QUOTES, r"\1\1", text))
 
 
 def rewrite_for_both_shells(line: str) -> str:

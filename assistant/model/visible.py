@@ -8,7 +8,6 @@ Persian, Indic scripts and emoji are spelled with them, and they neither move no
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 
@@ -20,26 +19,26 @@ _HIDDEN = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-_STEERING = re.compile(rf"(?:[{_HIDDEN}]|\r(?!\n))+")  # \r alone goes back to the beginning of the line
-_BREAKING = re.compile(rf"[\t\n\r{_HIDDEN}]+")
-_ONE = re.compile(f"[{_HIDDEN}]")
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")
+_STEERING = rf"(?:[{_HIDDEN}]|\r(?!\n))+"  # \r alone goes back to the beginning of the line
+_BREAKING = rf"[\t\n\r{_HIDDEN}]+"
+_ONE = f"[{_HIDDEN}]"
+_COLOURS = r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?"
 SHORT = 300  # characters; chosen: some lines of a terminal, and longer than any name of a GPU, a file or a package
 
 
 def visible(text: str) -> str:
     """Replace each run of control and invisible characters, but not line breaks and tabs, by U+FFFD."""
-    return _STEERING.sub("\ufffd", text)
+    return re.sub(_STEERING, "\ufffd", text)
 
 
 def remove_colours(text: str) -> str:
     """Return a text without a terminal's escape sequences for colours, titles and cursor moves."""
-    return _COLOURS.sub("", text) if "\x1b" in text else text
+    return re.sub(_COLOURS, "", text) if "\x1b" in text else text
 
 
 def one_line(text: str) -> str:
     """Return a text as one line: each run of line breaks, tabs and hidden characters becomes a space."""
-    return _BREAKING.sub(" ", text).strip()
+    return re.sub(_BREAKING, " ", text).strip()
 
 
 def printable(text: object) -> str:
@@ -58,7 +57,13 @@ def escape_hidden(text: str, *, long: bool = False) -> str:
     TOML writes what lies beyond U+FFFF as \U and eight digits. It has no escape for a lone surrogate, which becomes
     U+FFFD.
     """
-    return _ONE.sub(lambda found: _escape_in_toml(found[0]) if long else json.dumps(found[0])[1:-1], text)
+    escape = _escape_in_toml if long else escape_in_json
+    return re.sub(_ONE, lambda found: escape(found[0]), text)
+
+
+def escape_in_json(text: str) -> str:
+    r"""Write each character of a text as JSON does in ASCII: as \u and four digits, or twice that beyond U+FFFF."""
+    return re.sub(r"....", r"\\u\g<0>", text.encode("utf-16-be", "surrogatepass").hex())
 
 
 def _escape_in_toml(sign: str) -> str:

@@ -87,26 +87,22 @@ def read_rocminfo(text: str) -> Reading | None:
 # GPU[0]		: GFX Version: 		gfx1100
 # GPU[0]		: VRAM Total Memory (B): 25753026560
 # with --json: {"card0": {"Card Series": "AMD Radeon RX 7900 XTX", "Card Model": "0x744c"}}
-_ROCM_SMI = re.compile(
-    r"^[ \t]{0,8}GPU\[(\d{1,3})\]\s{0,40}: ([\w ()]{2,40}):[ \t]{0,40}(\S[^\n]{0,120})$", re.MULTILINE
-)
-_CARD = re.compile(r"\"card(\d{1,3})\": ?\{([^{}]{2,8000})\}")
-_PAIR = re.compile(r"\"([\w ()]{2,40})\": ?\"([^\"\n]{1,120})\"")
+_ROCM_SMI = r"(?m)^[ \t]{0,8}GPU\[(\d{1,3})\]\s{0,40}: ([\w ()]{2,40}):[ \t]{0,40}(\S[^\n]{0,120})$"
+_CARD = r"\"card(\d{1,3})\": ?\{([^{}]{2,8000})\}"
+_PAIR = r"\"([\w ()]{2,40})\": ?\"([^\"\n]{1,120})\""
 # GPU  Temp (DieEdge)  AvgPwr … ⏎ 0    51.0c …     Device  [Model : Revision] … ⏎ 0       [0x0e3b : 0xc3]       45.0°C
-_CONCISE = re.compile(
-    r"^(\d{1,3}) {1,8}(?:\d {1,8}(0x[0-9a-f]{4}),|[^\n]{0,60}\d(?:\.\d{1,2})?(?:°C|c) )", re.MULTILINE
-)
+_CONCISE = r"(?m)^(\d{1,3}) {1,8}(?:\d {1,8}(0x[0-9a-f]{4}),|[^\n]{0,60}\d(?:\.\d{1,2})?(?:°C|c) )"
 
 
 def read_rocm_smi(text: str) -> Reading | None:
     """Return the GPUs in rocm-smi's lines or JSON, else one for each row of its table; None for any other text."""
     cards: dict[int, dict[str, str]] = {}
-    for number, key, value in _ROCM_SMI.findall(text):
+    for number, key, value in re.findall(_ROCM_SMI, text):
         cards.setdefault(int(number), {}).setdefault(key.strip().lower(), value.strip())
-    for number, block in _CARD.findall(text):
-        cards.setdefault(int(number), {}).update({key.lower(): value for key, value in _PAIR.findall(block)})
+    for number, block in re.findall(_CARD, text):
+        cards.setdefault(int(number), {}).update({key.lower(): value for key, value in re.findall(_PAIR, block)})
     if "ROCm System Management Interface" in text:
-        cards = cards or {int(number): {"device id": chip} for number, chip in _CONCISE.findall(text)}
+        cards = cards or {int(number): {"device id": chip} for number, chip in re.findall(_CONCISE, text)}
     elif not any({"card series", "card model", "vram total memory (b)"} & facts.keys() for facts in cards.values()):
         return None
     devices = tuple(_card(facts) for _number, facts in sorted(cards.items()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from assistant.catalog.identity import pci_id, profiler_vendor, vendor_of_name
@@ -19,6 +18,8 @@ from assistant.parsers.cards import Device, Reading
 #      "sppci_model": "Intel Iris Plus Graphics"}]}
 def read_profiler_json(text: str) -> tuple[Gpu, ...] | None:
     """Return the GPUs in the output of `system_profiler -json SPDisplaysDataType`; None for any other text."""
+    import json  # noqa: PLC0415 - which detection elsewhere does without
+
     start = text.rfind("{", 0, max(text.find('"SPDisplaysDataType"'), 0))
     try:
         cards = json.JSONDecoder().raw_decode(text, start)[0]["SPDisplaysDataType"]  # whatever stands behind it
@@ -52,7 +53,7 @@ def _gpu(name: str, vendor: Vendor, device: str, size: str, *, shared: bool) -> 
     )
 
 
-_HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$", re.MULTILINE)
+_HEADING = r"(?m)^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$"
 
 
 # Quoted, shortened, from https://github.com/zeam-vm/cpu_info/issues/17:
@@ -73,7 +74,7 @@ def _read_text_gpus(text: str) -> tuple[Gpu, ...] | None:
         r"^\S[^\n]{0,80}:[ \t]{0,40}$", text[start + len("Graphics/Displays:") :], maxsplit=1, flags=re.MULTILINE
     )[0]
     found = []
-    for block in _HEADING.split(section)[1:]:
+    for block in re.split(_HEADING, section)[1:]:
         values: dict[str, str] = dict(re.findall(r"^ {6}(\w[\w ,()-]{1,40}): ([^\n]{1,100})$", block, re.MULTILINE))
         if name := values.get("Chipset Model"):
             size = next((value for field, value in values.items() if field.startswith("VRAM")), "")

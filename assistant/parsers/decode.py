@@ -131,9 +131,9 @@ def _encodings(own: str) -> tuple[str, ...]:
 
 
 _ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "nbsp": " ", "#39": "'", "#x27": "'"}
-_ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
+_ENTITY = f"&({'|'.join(map(re.escape, _ENTITIES))});"
 
 
 def decode_entities(text: str) -> str:
     """Return a text with `_ENTITIES` decoded; `html.unescape` would also change addresses (`?a=1&copy=2`)."""
-    return _ENTITY.sub(lambda found: _ENTITIES[found[1]], text) if "&" in text else text
+    return re.sub(_ENTITY, lambda found: _ENTITIES[found[1]], text) if "&" in text else text

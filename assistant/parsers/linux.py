@@ -76,20 +76,18 @@ _LONGEST = 2 * 10**5  # characters (chosen): no machine lists more
 # 01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1660 SUPER] (rev a1)
 # with -n:
 # 01:00.0 0300: 10de:2704 (rev a1)
-_LSPCI = re.compile(
-    r"^([0-9a-f]{4}:)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
+_LSPCI = (
+    r"(?m)^([0-9a-f]{4}:)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
     r"(VGA|3D|Display|Processing|03(?=\d\d: )|12(?=\d\d: ))[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: "
-    r"([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
-    re.MULTILINE,
+    r"([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})"
 )
 # A forum wraps long lines, within a name too:
 # d8:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Arcturus GL
 # -XL [Instinct MI100] (rev 01)
-_WRAPPED = re.compile(
-    r"^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
+_WRAPPED = (
+    r"(?m)^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
     r"(?![0-9a-f:]{5,10}\.[0-7] |[ \t]*[A-Z][\w /]{2,30}: )"
-    r"([^\n]{0,200}\(rev \w\w\)|[^\n]{1,200}(?=\n[^\n:]{0,200}\(rev \w\w\)))",
-    re.MULTILINE,
+    r"([^\n]{0,200}\(rev \w\w\)|[^\n]{1,200}(?=\n[^\n:]{0,200}\(rev \w\w\)))"
 )
 
 
@@ -102,13 +100,14 @@ def read_lspci(text: str) -> Reading | None:
     found: dict[str | None, Device] = {}
     text = text[:_LONGEST]
     for _line in range(2):
-        text = _WRAPPED.sub(
+        text = re.sub(
+            _WRAPPED,
             lambda line: (
                 line[0] if "(rev " in line[1] else line[1].rstrip() + " "[: line[2][:1] != "-"] + line[2].lstrip()
             ),
             text,
         )
-    for domain, address, kind, name, more in _LSPCI.findall(text):
+    for domain, address, kind, name, more in re.findall(_LSPCI, text):
         ids = _ids(name)
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
         if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:

@@ -16,7 +16,7 @@ _ROW = rf"^[ \t]*\|?[ \t]{{0,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]
 _MEMORY = r"/[ \t]{0,12}(\d{1,8}(?:\.\d{1,2})?)[ \t]{0,4}([MG])iB"
 
 # GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-2f1e0f0c-…)
-_LISTED = re.compile(r"^[ \t]{0,8}GPU \d{1,3}: ([^\n]{3,80}) \(UUID: GPU-", re.MULTILINE)
+_LISTED = r"(?m)^[ \t]{0,8}GPU \d{1,3}: ([^\n]{3,80}) \(UUID: GPU-"
 
 
 # | NVIDIA-SMI 610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     |
@@ -33,7 +33,7 @@ def read_smi_table(text: str) -> Reading | None:
         return None
     text = text.replace("│", "|")  # nvitop
     devices: list[Device] = []
-    whole = _LISTED.findall(text)
+    whole = re.findall(_LISTED, text)
     rows = list(re.finditer(_ROW, text, re.MULTILINE))
     for row, after in zip_longest(rows, rows[1:]):
         end = min(row.end() + 400, after.start() if after else len(text))  # the next line, of the same GPU
@@ -48,7 +48,7 @@ def read_smi_table(text: str) -> Reading | None:
     return Reading(facts=facts, devices=tuple(devices)) if devices or any(facts.values()) else None
 
 
-_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
+_WDDM = r"(?m) (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$"  # only Windows has driver models
 
 
 def _read_facts(text: str) -> dict[str, object]:
@@ -56,7 +56,7 @@ def _read_facts(text: str) -> dict[str, object]:
     return {
         "nvidia_driver": _search_first(r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})", text),
         "cuda_driver_api": _search_first(r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})", text),
-        "os": "windows" if _WDDM.search(text) else None,
+        "os": "windows" if re.search(_WDDM, text) else None,
     }
 
 
@@ -68,7 +68,7 @@ def _device(bus: str, shown: str, size: str | float | None, pci_id: str | None =
     return Device(gpu=gpu, bus=bus_address(bus))
 
 
-_CUT = re.compile(r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$")
+_CUT = r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$"
 _LEAST_SHOWN = 0.85  # of a card's memory, drivers and error correction leave so much; measured: 14.9 of 16, 39.4 of 40
 
 
@@ -79,7 +79,7 @@ def _complete_name(shown: str, vram_gb: float | None) -> tuple[str | None, str |
     whose memory differs are left out, and what the others share is returned, or None if that is another card's name or
     no more than was shown; the second value then is the compute capability that all of them have, None if they differ.
     """
-    part, at_end = _CUT.sub("", shown).strip(), bool(_CUT.match(shown))
+    part, at_end = re.sub(_CUT, "", shown).strip(), bool(re.match(_CUT, shown))
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):
         return part or None, None
     names = []
@@ -128,15 +128,13 @@ def read_smi_query(text: str) -> Reading | None:
         ids = re.match(r"0x([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})$", field(block, "Device Id"))
         pci_id = f"{ids[2]}:{ids[1]}".lower() if ids else None
         devices.append(_device(bus, field(block, "Product Name"), memory[1] if memory else None, pci_id))
-    facts = {**_read_facts(head), "os": "windows" if _WDDM.search(text) else None}
+    facts = {**_read_facts(head), "os": "windows" if re.search(_WDDM, text) else None}
     return Reading(facts=facts, devices=tuple(devices))
 
 
 # 0, NVIDIA GeForce RTX 3090, 1523 MiB, 24576 MiB, 550.54.14, 8.6, 00000000:01:00.0     (--query-gpu=… --format=csv)
-_NAME_CELL = re.compile(r"(?:NVIDIA|Tesla|Quadro|GeForce) [\w ()+-]{2,60}")
-_OTHER_CELL = re.compile(
-    rf"[\d./: ]{{1,24}}(?:MiB|W|%|MHz)?|{_ADDRESS}|GPU-[\w-]{{8,40}}|P\d{{1,2}}|\[?N/A\]?|(?:En|Dis)abled"
-)
+_NAME_CELL = r"(?:NVIDIA|Tesla|Quadro|GeForce) [\w ()+-]{2,60}"
+_OTHER_CELL = rf"[\d./: ]{{1,24}}(?:MiB|W|%|MHz)?|{_ADDRESS}|GPU-[\w-]{{8,40}}|P\d{{1,2}}|\[?N/A\]?|(?:En|Dis)abled"
 _MOST = 64  # GPUs of one machine
 
 
@@ -146,14 +144,14 @@ def read_smi_list(text: str) -> Reading | None:
     Returns None for a text without any. A CSV line counts if one cell is a name, and there are others, all of known
     forms. At most 64 lines of each kind are read.
     """
-    devices = [_device("", name, None) for name in _LISTED.findall(text)[:_MOST]]
+    devices = [_device("", name, None) for name in re.findall(_LISTED, text)[:_MOST]]
     lines = re.findall(r"^[^\n]{0,300}(?:NVIDIA|Tesla|Quadro|GeForce) [^\n]{0,300}$", text, re.MULTILINE)
     driver = None
     for line in lines[:_MOST]:
         cells = [cell.strip() for cell in line.split(",")]
-        names = [cell for cell in cells if _NAME_CELL.fullmatch(cell)]
+        names = [cell for cell in cells if re.fullmatch(_NAME_CELL, cell)]
         others = [cell for cell in cells if cell not in names]
-        if len(names) == 1 and others and all(map(_OTHER_CELL.fullmatch, others)):
+        if len(names) == 1 and others and all(re.fullmatch(_OTHER_CELL, other) for other in others):
             devices.append(_device_from_cells(names[0], others))
             driver = driver or next(
                 (cell for cell in others if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{2})?", cell)), None
@@ -197,12 +195,11 @@ def find_smi_complaint(text: str) -> str | None:
 
 
 # What stands in the place of an answer where there is no tool, or no device.
-_NOT_THERE = re.compile(
-    r"[\"'‘]?nvidia-smi[\"'’]?(?:\.exe)? (?:is not recognized|不是内部或外部命令)|无法将“nvidia-smi”项识别为"
+_NOT_THERE = (
+    r"(?im)[\"'‘]?nvidia-smi[\"'’]?(?:\.exe)? (?:is not recognized|不是内部或外部命令)|无法将“nvidia-smi”项识别为"
     r"|The term 'nvidia-smi' is not recognized|nvidia-smi: (?:command )?not found|nvidia-smi: 未找到命令"
     r"|Command 'nvidia-smi' not found|couldn't find libnvidia-ml|^No devices were found"
-    r"|Unable to determine the device handle",
-    re.IGNORECASE | re.MULTILINE,
+    r"|Unable to determine the device handle"
 )
 
 
@@ -211,7 +208,7 @@ def read_smi_trouble(text: str) -> Reading | None:
 
     Returns None for a text with neither.
     """
-    if found := _NOT_THERE.search(text):
+    if found := re.search(_NOT_THERE, text):
         line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
         os = "windows" if re.search(r"recogni[sz]ed|不是内部|项识别为", line) else None
         return Reading(facts={"os": os, "nvidia_driver_state": find_smi_complaint(line)}, absence=line)

@@ -79,13 +79,13 @@ def windows_name(values: Mapping[str, object]) -> str | None:
 # HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows NT\CurrentVersion
 #     ProductName    REG_SZ    Windows 10 Pro
 #     CurrentBuild    REG_SZ    17763
-_VALUE = re.compile(r"^ {4}(\S[^\n]{0,100}?) {4}REG_(\w{2,10}) {4}([^\n]{0,400})$", re.MULTILINE)
+_VALUE = r"(?m)^ {4}(\S[^\n]{0,100}?) {4}REG_(\w{2,10}) {4}([^\n]{0,400})$"
 
 
 def read_reg_query(text: str) -> dict[str, object]:
     """Return the values that `reg query KEY` prints for one key, by name; DWORD and QWORD as numbers."""
     found: dict[str, object] = {}
-    for name, kind, value in _VALUE.findall(text.replace("\r", "")):
+    for name, kind, value in re.findall(_VALUE, text.replace("\r", "")):
         number = kind in {"DWORD", "QWORD"} and re.fullmatch(r"0x[0-9a-f]{1,16}", value.strip())
         found[name] = int(value.strip(), 16) if number else value.strip()
     return found

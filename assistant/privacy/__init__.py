@@ -14,7 +14,6 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 from assistant.i18n import Message
-from assistant.privacy.rules import DEFAULT_NAMES, RULES, SECRET, SECRET_NAME
 
 __all__ = [
     "NOBODY",
@@ -27,6 +26,9 @@ __all__ = [
     "shorten_home",
     "without_credentials",
 ]
+
+
+SECRET = "SECRET"  # noqa: S105 - what stands where something was taken out
 
 
 class Policy(Enum):
@@ -47,12 +49,10 @@ USABLE_FIELDS = frozenset(
 )  # fmt: skip
 # Of a secret's values only these are searched for: a plain word or a version number may stand anywhere by chance.
 _DISTINCT = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
-_USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-_HOME = re.compile(
-    r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
-)
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?!.*-----END)")
+_USER_AND_PASSWORD = r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@"  # noqa: S105 - a pattern
+_CREDENTIALS = r"(?<=://)[^/@\s]+@"
+_HOME = r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
+_KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?!.*-----END)"
 _SHORT = 3  # letters; shorter names occur in too many words
 
 
@@ -109,6 +109,8 @@ def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:
     if policy is Policy.FREE and (known.users or known.hosts):
         pattern, names = _names(known)
         text = pattern.sub(lambda found: names[found[0].lower()], text)
+    from assistant.privacy.rules import RULES  # noqa: PLC0415 - tables that most commands never need
+
     lower = text.lower()
     for rule in RULES:
         if rule.usable or policy is Policy.FREE:
@@ -124,9 +126,13 @@ def _secrets(known: PrivateNames) -> tuple[str, ...]:
 @cache
 def _names(known: PrivateNames) -> tuple[re.Pattern[str], dict[str, str]]:
     """Return a pattern of the names as whole words, but for short and default ones, and what replaces each."""
+    from assistant.privacy.rules import DEFAULT_NAMES  # noqa: PLC0415 - see above
+
     hosts = [spelling for name in known.hosts for spelling in (name, name.partition(".")[0])]
     names = {name.lower(): "user" for name in known.users} | {name.lower(): "host" for name in hosts}
-    searched = sorted((name for name in names if len(name) >= _SHORT and not DEFAULT_NAMES.fullmatch(name)), key=len)
+    searched = sorted(
+        (name for name in names if len(name) >= _SHORT and not re.fullmatch(DEFAULT_NAMES, name)), key=len
+    )
     either_name = "|".join(map(re.escape, reversed(searched))) or "(?!)"
     return re.compile(rf"(?<![A-Za-z0-9])(?:{either_name})(?![A-Za-z0-9])", re.IGNORECASE), names
 
@@ -145,7 +151,7 @@ class Lines:
         if self._left:
             self._left = 0 if "-----END" in line else self._left - 1
             return SECRET
-        self._left = self.LONGEST if _KEY_BEGINS.search(line) else 0
+        self._left = self.LONGEST if re.search(_KEY_BEGINS, line) else 0
         return redact(line, self._policy, self._known)
 
 
@@ -154,9 +160,11 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
 
     Values that are paths are left out; of an address without a password it is the user, mostly a token.
     """
-    named = [value for name, value in variables.items() if SECRET_NAME.search(name) and not value.startswith("/")]
+    from assistant.privacy.rules import SECRET_NAME  # noqa: PLC0415 - see above
+
+    named = [value for name, value in variables.items() if re.search(SECRET_NAME, name) and not value.startswith("/")]
     found: Iterable[tuple[str, str]] = (
-        pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value)
+        pair for value in variables.values() for pair in re.findall(_USER_AND_PASSWORD, value)
     )
     within = [password or user for user, password in found]
     return tuple(dict.fromkeys(filter(None, (*named, *within))))
@@ -164,9 +172,9 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 def without_credentials(address: str) -> str:
     """Return an address without user name and password."""
-    return _CREDENTIALS.sub("", address)
+    return re.sub(_CREDENTIALS, "", address)
 
 
 def shorten_home(path: str) -> str:
     """Return a text with `~` in place of each home folder, whoever's it is."""
-    return _HOME.sub("~", path)
+    return re.sub(_HOME, "~", path)

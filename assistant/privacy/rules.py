@@ -10,7 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-SECRET = "SECRET"  # noqa: S105 - what stands where something was taken out
+from assistant.privacy import SECRET
+
 LABELS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
 
 
@@ -81,8 +82,8 @@ _GAP, _WORD = r"(?:\s|\\{1,4}[nrt]){1,9}", r"[^\s\\\"]{1,200}"  # a line break m
 _PASSWORDS, _SECRETS = words("password"), words("secret")
 _SUFFIX = f"(?<=[a-z0-9][_-])(?:{either(words('suffix'))})"
 # Of a variable that holds a secret, and those a system gives by default, which are also words of drivers' output.
-SECRET_NAME = re.compile(rf"{either((*_PASSWORDS, *_SECRETS))}|{_SUFFIX}", re.IGNORECASE)
-DEFAULT_NAMES = re.compile(either(words("nobody")), re.IGNORECASE)
+SECRET_NAME = rf"(?i){either((*_PASSWORDS, *_SECRETS))}|{_SUFFIX}"
+DEFAULT_NAMES = f"(?i){either(words('nobody'))}"
 _ADDRESS_NAMES = rf"(?:{either((*_PASSWORDS, *_SECRETS))}|signature|[:_]_auth)"
 
 # Makers whose tokens people of this field hold; other makers' go as words that look drawn by chance.
@@ -103,8 +104,8 @@ _TOKENS = (
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 # RFC 1918, RFC 3927, RFC 6598; a version begins with 10 as often
-_PRIVATE = re.compile(r"192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.")
-_VERSION = re.compile(r"(?i)version|driver|cu(?:da|dnn|\d\d)|curand|cublas|rocm|[=<>~!]=|[\w+-]$")
+_PRIVATE = r"192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\."
+_VERSION = r"(?i)version|driver|cu(?:da|dnn|\d\d)|curand|cublas|rocm|[=<>~!]=|[\w+-]$"
 _BEFORE = (
     r"(?i)(?:[/@\[]|::ffff:|\b(?:inet|addr(?:ess)?|ip(?:v4)?|host(?:name)?|server|peer|gateway|nameserver|dns|proxy|via|ping"
     r"|ssh|route|client|connect(?:ed|ing|ion)?(?: to)?|listening on|refused by|disconnect from"
@@ -117,8 +118,8 @@ def _replace_private_address(found: re.Match[str]) -> str:
     """Return "0.0.0.0" for what is private, has a port or follows a word for addresses; else the text unchanged."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()].rpartition("\n")[2]
     port = re.match(r":\d{2,5}\b|<\d{2,5}>", found.string[found.end() : found.end() + 7])
-    lan = found[0].startswith("10.") and not _VERSION.search(before)
-    address = "ersion" not in before and (lan or _PRIVATE.match(found[0]) or _compiled(_BEFORE).search(before) or port)
+    lan = found[0].startswith("10.") and not re.search(_VERSION, before)
+    address = "ersion" not in before and (lan or re.match(_PRIVATE, found[0]) or re.search(_BEFORE, before) or port)
     return "0.0.0.0" if address else found[0]  # noqa: S104 - an address to print
 
 
@@ -128,11 +129,11 @@ _NO_PERSON = (
     rf"(?:{either(words('nobody', 'folder'))})(?:\d{{0,3}}|\.\w{{1,9}})(?![\w.-])|[a-z]:?[/\\]|127\.|0\.0\.0\.0|::1"
 )
 
-_HASH = re.compile(
+_HASH = (
     r"(?i)(?:commit|rev(?:ision)?|hash|sha\d*|md5|digest|blob|tree|head|check(?:ed )?out|snapshot|git|etag|branch|tag"
     r"|h1|build|version)\W{0,9}$|[/\\@#]$"
 )
-_LETTERS = re.compile(r"[a-z]{3,}")
+_LETTERS = r"[a-z]{3,}"
 MIXED, DIGITS = (
     0.35,
     0.3,
@@ -145,7 +146,7 @@ _KINDS = (str.islower, str.isupper, str.isdigit)
 def _replace_random_word(found: re.Match[str]) -> str:
     """Return SECRET for a word that looks drawn by chance, as keys do; hashes and other words unchanged."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()]
-    return found[0] if _HASH.search(before) or not is_random(found[0]) else SECRET
+    return found[0] if re.search(_HASH, before) or not is_random(found[0]) else SECRET
 
 
 def is_random(word: str) -> bool:
@@ -164,7 +165,7 @@ def is_random(word: str) -> bool:
         return (
             changes >= MIXED
             and len({*word}) > min(0.4 * len(word), MANY)
-            and sum(map(len, _LETTERS.findall(word))) < 0.4 * len(word)
+            and sum(map(len, re.findall(_LETTERS, word))) < 0.4 * len(word)
         )
     longest = max(map(len, re.split(r"[_-]", word)))
     return found in ({0, 2}, {1, 2}) and longest >= SHORTEST and changes >= DIGITS and len({*word}) > DISTINCT
