@@ -31,7 +31,7 @@ def main() -> None:
 
 def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401 - IPython's own shell, which nobody else needs
     """Give a notebook the magic `%torch_doctor`; `%load_ext torch_setup_assistant` calls this."""
-    from assistant.wizard.magic import torch_doctor  # noqa: PLC0415 - likewise
+    from assistant.wizard import torch_doctor  # noqa: PLC0415 - likewise
 
     shell.register_magic_function(torch_doctor, "line")
 

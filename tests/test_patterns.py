@@ -19,7 +19,7 @@ from tables import each
 
 from assistant.catalog import identity
 from assistant.diagnose.rules import compiled, load_rules
-from assistant.host.recording import TEXTS
+from assistant.host.base import TEXTS
 from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -135,7 +135,7 @@ def of_privacy() -> Iterator[Used]:
 def of_recordings() -> Iterator[Used]:
     """Give what is kept of answers."""
     for _kind, question, line in TEXTS:
-        yield from (Used("host/recording.py", re.compile(text), "fullmatch") for text in (question, line))
+        yield from (Used("host/base.py", re.compile(text), "fullmatch") for text in (question, line))
 
 
 def _constant(node: ast.AST, values: Mapping[str, object]) -> str | None:

@@ -15,14 +15,12 @@ from tables import each
 from written import calls_in, name_of, writers_in
 
 import assistant.start
-from assistant.cli.diagnose import share_page
 from assistant.detect.common import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup
 from assistant.export.setup import clean
 from assistant.export.write import texts
-from assistant.host.base import Host, RecordingHost
-from assistant.host.recording import write_recording
+from assistant.host.base import Host, RecordingHost, write_recording
 from assistant.i18n import _
 from assistant.install.site import Marker
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
@@ -93,7 +91,7 @@ def _recording(text: str, _folder: Path) -> str:
 
 def _report(text: str, _folder: Path) -> str:
     log, machine = read_log(text), _machine(text)
-    return "\n".join((log_report(log, machine, ()), share_page(log, machine, _shown(text))))
+    return log_report(log, machine, _shown(text))
 
 
 def _shown(text: str) -> list[tuple[Diagnosis, int | None]]:

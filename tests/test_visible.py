@@ -181,7 +181,7 @@ COMMANDS = {
     "a fact": ["detect", "--replay", "linux-ubuntu2404-rtx4090", "--set", f"os_version={EVIL}"],
     "no fact": ["detect", "--set", EVIL],
     "no such recording": ["detect", "--replay", f"./{EVIL}"],
-    "diagnose": ["diagnose", "log.txt", "--machine", "machine.json", "--report", "report.md", "--share", "s.html"],
+    "diagnose": ["diagnose", "log.txt", "--machine", "machine.json", "--report", "report.md"],
     "diagnose as JSON": ["diagnose", "log.txt", "--machine", "machine.json", "--json"],
     "an unknown log": ["diagnose", "pasted.txt", "--machine", "machine.json"],
     "doctor": ["doctor"],

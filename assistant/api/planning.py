@@ -10,6 +10,8 @@ from assistant.catalog.catalog import (
     is_known_index,
     is_pypi,
     is_pypi_mirror,
+    launch_line,
+    launchers,
     similar_keys,
 )
 from assistant.catalog.companions import (
@@ -30,7 +32,6 @@ from assistant.catalog.companions import (
     wheel_sources,
     with_underlying,
 )
-from assistant.catalog.launchers import launch_line, launchers
 from assistant.catalog.tables import CORE, FAMILY, SystemNeed, Table, TorchRelease, Trial
 from assistant.host.files import local_path
 from assistant.install import RemotePlan, Tools, Unsolved

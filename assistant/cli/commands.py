@@ -50,9 +50,9 @@ FOR_SCRIPTS = {
     "verify": "setup",
     "diagnose": "diagnose",
     "check": "apply",
-    "guard": "guard",
+    "guard": "envs",
     "recover": "envs",
-    "catalog": "catalog",
+    "catalog": "plan",
 }
 COMMANDS = {**FIRST_HAND, **FOR_SCRIPTS}
 # What people come for, and the words of the command that does it.

@@ -9,8 +9,7 @@ import click
 from assistant.cli.terminal import echo_json, find_host, json_option, read_text, replay_option, write_file
 from assistant.detect import detect as detect_machine
 from assistant.detect import override_facts, read_report
-from assistant.host.base import RecordingHost
-from assistant.host.recording import write_recording
+from assistant.host.base import RecordingHost, write_recording
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 
 import click
 
-from assistant import __version__, addons
+from assistant import addons
 from assistant.cli.commands import translate
 from assistant.cli.options import refuse_several
 from assistant.cli.terminal import (
@@ -24,31 +22,24 @@ from assistant.cli.terminal import (
     write_file,
 )
 from assistant.detect import detect
-from assistant.diagnose import Log, read_log
+from assistant.diagnose import read_log
 from assistant.host.files import full_path
-from assistant.host.live import private_names_here
-from assistant.i18n import _, as_typed, ngettext, render, say
+from assistant.i18n import _, ngettext, say
 from assistant.install import EnvironmentFolder, Site
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json, replace
-from assistant.model.shell import shell_of
-from assistant.model.visible import Markup, joined, tag, visible, web_page
-from assistant.privacy import redact
 from assistant.session.answers import log_answer
 from assistant.session.diagnosis import (
     causes_for_log_python,
     explain_unknown,
     facts_line,
     find_causes_and_lines,
-    lines_that_tell,
     log_origin,
     log_report,
     machine_of_log,
 )
 from assistant.session.environments import examine, machine_findings
-from assistant.views import machine_rows, remedy_blocks
 
 
 class Case(Record, frozen=True):
@@ -70,18 +61,15 @@ class Case(Record, frozen=True):
     metavar="FILE.md",
     help="Write the answer and the lines that show it as Markdown to ask for help with, private data removed.",
 )
-@click.option(
-    "--share", metavar="FILE.html", help="Write the answer as a page to send to somebody, private data removed."
-)
 @json_option
 def diagnose(
     log: str | None,
     batch: str | None,
     machine: str | None,
     replay: str | None,
+    report: str | None,
     *,
     as_json: bool,
-    **files: str | None,
 ) -> None:
     """Find the cause of a failure in a log ('-' for standard input)."""
     refuse_several(machine=machine, replay=replay, batch=batch)
@@ -100,10 +88,8 @@ def diagnose(
     its_machine = its_machine if given else machine_of_log(read, its_machine, origin)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
-    if report := files["report"]:
+    if report:
         write_file(report, log_report(read, its_machine, causes))
-    if share := files["share"]:
-        write_file(share, share_page(read, its_machine, causes))
     if as_json:
         echo_json(log_answer(read, its_machine, diagnoses, origin))
         return
@@ -198,70 +184,3 @@ def _run_for_file(context: click.Context, file: str, replay: str | None, *, as_j
         context.exit(translate(onnx).main(words, context.command_path, standalone_mode=False) or 0)
     else:
         context.invoke(diagnose, log=file, replay=replay, as_json=as_json)
-
-
-CAUSES = 3  # chosen, as in the terminal
-TYPICAL = _("Lines like these are typical of this cause.")
-LIKELY = _("This is a likely cause, but lines like these can have other causes, too.")
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-SHEET = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { margin: 1.5rem; overflow-wrap: anywhere; } main { max-width: 52rem; margin: auto; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2rem; }
-pre { overflow-x: auto; padding: 0.7rem; border: 1px solid #8886; border-radius: 4px; font-size: 0.85rem; }
-th { text-align: left; vertical-align: top; padding-right: 1.5rem; font-weight: 600; }
-mark { background: #f5c8c8; color: #5c0000; } li { margin-bottom: 0.5rem; } footer { margin-top: 2rem; opacity: 0.8; }
-"""
-
-
-def share_page(log: Log, machine: Machine, causes: Iterable[tuple[Diagnosis, int | None]]) -> str:
-    """Return a web page, without secrets: the first `CAUSES` causes of a log, the machine, and the report in Markdown.
-
-    Each cause has the lines of the log that show it (it comes with its line's index), remedies and sources. Without
-    causes there are symptoms, findings and a next step.
-    """
-    found, known = tuple(islice(causes, CAUSES)), private_names_here()
-    shown: tuple[Diagnosis, ...] = redact(tuple(cause for cause, _line in found), known=known)
-    here: Machine = redact(machine, known=known)
-    parts: list[str] = []
-    for cause, (_cause, index) in zip(shown, found, strict=True):
-        near: list[tuple[int, str]] = [] if index is None else redact(lines_that_tell(log, (index,)), known=known)
-        marked = 0 if index is None else log.lines[index][0]
-        width = len(str(near[-1][0])) if near else 0
-        lines = [
-            tag("mark" if number == marked else "span", f"{number:>{width}}  {visible(text)}") + "\n"
-            for number, text in near
-        ]
-        parts += [
-            tag("h2", cause.title) if parts else "",
-            tag("pre", *lines) if lines else "",
-            tag("p", cause.cause),
-            tag("p", f"{render(TYPICAL if cause.sure else LIKELY)} ({cause.confidence:.0%})"),
-            tag("h3", say("What helps")),
-            tag("ol", *(_remedy_markup(remedy, here) for remedy in cause.remedies)),
-            tag("h3", say("Sources")),
-            tag("ul", *(tag("li", tag("a", source, href=source, rel="noreferrer")) for source in cause.sources)),
-        ]
-    if not shown:
-        answer = redact(explain_unknown(log, here), known=known)
-        parts += [tag("p", finding.text) for finding in (*answer.symptoms, *answer.findings)]
-        parts += [tag("ul", _remedy_markup(answer.question, here))] if answer.question else []
-    rows = machine_rows(here, hide=() if here.gpus else {"gpu"})  # that none was found is not said where nobody looked
-    parts += [
-        tag("h2", say("The computer")),
-        tag("table", *(tag("tr", tag("th", label, scope="row"), tag("td", value)) for label, value in rows)),
-        tag("h2", say("As Markdown")),
-        tag("details", tag("summary", say("Show the report")), tag("pre", log_report(log, machine, found))),
-        tag("footer", _("Written by torch-setup-assistant {version}; private data was removed.", version=__version__)),
-    ]
-    title = as_typed(shown[0].title) if shown else say("No known problem matches this log.")
-    return web_page(title, POLICY, SHEET, joined(parts))
-
-
-def _remedy_markup(remedy: Remedy, machine: Machine) -> Markup:
-    """Return a remedy as an item of a list: its sentence, what to set, type or change, how to check that it worked."""
-    parts: list[Markup] = []
-    for _kind, lead, lines in remedy_blocks(remedy, shell_of(machine.os)):
-        parts += [tag("p", lead)] if lead else []
-        parts.append(tag("pre", "\n".join(map(as_typed, lines))))
-    return tag("li", as_typed(remedy.text), *parts)

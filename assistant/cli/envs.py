@@ -1,4 +1,4 @@
-"""`assistant envs` and `recover`: the environments on this machine, and what a killed installation left."""
+"""`assistant envs`, `recover` and `guard`: environments here, what a killed installation left, a build that is kept."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from typing import Any
 import click
 from rich.text import Text
 
-from assistant.cli.draw import console, draw_findings, draw_line, draw_rows
+from assistant.cli.draw import console, draw_findings, draw_line
 from assistant.cli.journey import Work
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import _, as_typed, render, say, sentences
-from assistant.install import EnvironmentFolder, Sources, Tools
+from assistant.install import EnvironmentFolder, Site, Sources, Tools
 from assistant.install import recover as take_back
 from assistant.model.errors import Cancelled
 from assistant.model.shell import quote
 from assistant.session.answers import environment_answer, environments_answer
-from assistant.session.environments import carry_out_repair, check_picked, run_survey, undo_last_change, work_out_repair
+from assistant.session.environments import (
+    carry_out_repair,
+    check_picked,
+    list_made,
+    run_survey,
+    undo_last_change,
+    work_out_repair,
+)
 from assistant.session.state import EnvironmentSummary, Light, Repair, State, Survey, Surveyed, megabytes, undo_notice
 
 
@@ -58,29 +65,13 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
         raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
     if prune or remove or to_forget:
         _delete(remove, to_forget, prune=prune, yes=yes, as_json=as_json)
-    elif every or check or mend or undo:
-        work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
-        _run_task(work, {check_picked: check, work_out_repair: mend, undo_last_change: undo}, yes=yes, as_json=as_json)
     else:
-        host = LiveHost()
-        found = [one for made in EnvironmentFolder.list_made() if (one := made.describe(host))]
-        if as_json:
-            echo_json(found)
-        elif not found:
-            echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
-        else:
-            headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
-            words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
-            rows = []
-            for one in found:
-                state = words[one.health] + (f": {', '.join(one.differs)}" if one.differs else "")
-                rows.append(
-                    (one.name, one.backend, one.torch, one.python, say("{size} MB", size=one.size // 10**6), state)
-                )
-            draw_rows(headings, rows)
-            for one in found:
-                kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
-                echo(f"  {one.name}: {one.path}{kernels}")
+        work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
+        tasks = {check_picked: check, work_out_repair: mend, undo_last_change: undo}
+        task, path = next(
+            ((task, path) for task, path in tasks.items() if path), (run_survey if every else list_made, "")
+        )
+        _run_task(work, task, path, yes=yes, as_json=as_json)
 
 
 def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: bool) -> None:
@@ -108,13 +99,12 @@ def _delete(remove: str, to_forget: str, *, prune: bool, yes: bool, as_json: boo
         echo(say("Removed {path}.", path=removed))
 
 
-def _run_task(work: Work, paths: dict[Callable[[State, Tools], Surveyed], str], *, yes: bool, as_json: bool) -> None:
-    """Run the first of the tasks `paths` that has a path, or list all environments if none has; print the result.
+def _run_task(work: Work, task: Callable[[State, Tools], Surveyed], path: str, *, yes: bool, as_json: bool) -> None:
+    """Run a task about the environment at a path, or about all that it finds if that is ""; print the result.
 
     A repair that the task proposes is shown and, once the user confirms it, carried out; `yes` skips the question. With
     `as_json` it is not shown, and carried out only with `yes`. Raises `Cancelled` if the user declines.
     """
-    task, path = next(((task, path) for task, path in paths.items() if path), (run_survey, ""))
     state = State().with_environments(picked=str(EnvironmentFolder.at(path).path) if path else "")
 
     def run(task: Callable[[State, Tools], Surveyed]) -> State:
@@ -221,3 +211,48 @@ def recover(context: click.Context, /, target: str, *, as_json: bool) -> None:
             if one.beside:
                 echo(_("Something else stands there by now; the environment is in {path}.", path=one.beside))
     context.exit(1 if any(one.error for one in done) else 0)
+
+
+@click.command()
+@click.argument("path")
+@click.option("--off", is_flag=True, help="Take back all that guard or an installation wrote to this end.")
+@yes_option(help="Write it without a question.")
+@json_option
+def guard(path: str, *, off: bool, yes: bool, as_json: bool) -> None:
+    """Keep the torch of an environment: a later `pip install` or `uv pip install` is refused if it would replace it.
+
+    PATH is the environment's folder, or that of its project. A project of uv then says so in its pyproject.toml.
+    """
+    environment = EnvironmentFolder.at(path)
+    if off:
+        environment.unguard()
+        _report(environment, as_json=as_json)
+        return
+    site = Site.ask(environment.path, LiveHost())
+    if not yes:
+        text = _(
+            "This writes constraints and pip's configuration to {path}, and adds two lines to each script that "
+            "activates it. Nothing is installed."
+        )
+        draw_line(text.format(path=environment.path))
+        for file, lines in environment.lines_outside(site).items():
+            draw_line(_("It also adds these lines to {file}:", file=file))
+            echo(lines)
+        if not ask(_("Write them?"), default=True, err=True):
+            raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
+    found = environment.guard(site)
+    _report(environment, as_json=as_json)
+    if not as_json:
+        draw_findings(found)
+
+
+def _report(environment: EnvironmentFolder, *, as_json: bool) -> None:
+    """Print what an environment keeps now."""
+    path, pins = environment.path, environment.guards
+    if as_json:
+        echo_json({"path": str(path), "pins": pins})
+    elif pins:
+        draw_line(_("✓ pip and uv keep {pins} in {path}.", pins=", ".join(pins), path=path))
+        draw_line(_("In a terminal, activate it anew: uv heeds what its script sets."), "dim")
+    else:
+        draw_line(_("Nothing holds torch in {path} any more.", path=path))

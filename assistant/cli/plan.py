@@ -1,4 +1,4 @@
-"""`assistant plan`: what to install on this machine, on a described one, or on thousands of them."""
+"""`assistant plan`: what to install, here or on described machines; `assistant catalog`: the tables that it rests on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.catalog.tables import write_tables
 from assistant.cli.options import (
     pop_request,
     project_options,
@@ -20,6 +21,7 @@ from assistant.cli.options import (
     with_projects,
 )
 from assistant.cli.terminal import (
+    ask,
     echo,
     echo_json,
     find_host,
@@ -28,12 +30,13 @@ from assistant.cli.terminal import (
     read_lines,
     read_text,
     replay_option,
+    yes_option,
 )
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.i18n import _, render, say
+from assistant.i18n import _, render, say, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Sources, Tools, Unsolved
-from assistant.model.errors import BadInput, NothingFits, WorkFailed
+from assistant.model.errors import BadInput, Cancelled, NothingFits, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request, name_of, plain_requirement
 from assistant.model.record import from_json, replace, to_json
@@ -41,6 +44,7 @@ from assistant.model.report import Event, Progress
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits, without_unused_facts
 from assistant.session.answers import plans_answer
 from assistant.session.planning import is_unchecked, not_added_error, plan_request
+from assistant.session.upkeep import renew
 
 # Of a request; the rest is for the command line alone.
 _ASKABLE = frozenset({"backend", "python", "pins", "nightly", "bundle"})
@@ -207,3 +211,51 @@ def plan(
     if planning.choice is None:
         context.exit(NothingFits.exit_code)
     context.exit(WorkFailed.exit_code if is_unchecked(planning) else 0)
+
+
+# That nothing is new is claimed only where all of the indexes answered.
+UP_TO_DATE = _("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
+NOTHING_SEEN = _("Nothing new was seen; the newest torch that the tables of {day} know is {version}.")
+_SIGNS = {"ok": "✓", "nothing": "–", "unchecked": "!"}
+
+
+@click.group()
+def catalog() -> None:
+    """Keep the tables that plans are based on up to date."""
+
+
+@catalog.command()
+@click.option(
+    "--index-url",
+    default="",
+    metavar="URL",
+    callback=lambda _context, _option, url: Sources.check_index_url(url) if url else url,
+    help="Ask this index instead of torch's and AMD's own.",
+)
+@yes_option(help="Write without asking.")
+@json_option
+def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
+    """Update the tables from the package indexes."""
+    known, host = load_catalog(), LiveHost()
+    found, answers, _bytes = renew(Sources(host, index_url=index_url), known, str(host.facts("identity")["date"]))
+    unchecked = [one.sentence for one in answers if one.status == "unchecked"]
+    if not any(one.status == "ok" for one in answers):
+        text = _("No release of torch was seen, so the tables stay as they are. {reasons}")
+        hint = _("Check the network, or name an index with --index-url.")
+        raise WorkFailed(text.format(reasons=sentences(unchecked)), hint=hint)
+    if not as_json:
+        for one in answers:
+            echo(f"{_SIGNS[one.status]} {render(one.sentence)}")
+        for change in found.changes:
+            echo(f"+ {render(change)}")
+        if not found.changes:
+            echo((NOTHING_SEEN if unchecked else UP_TO_DATE).format(version=known.newest_torch, day=known.as_of))
+    path = None
+    if found.tables:
+        if not yes and not ask(say("Write these changes?"), default=True, err=True):
+            raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
+        path = str(write_tables(found.tables))
+    if as_json:
+        echo_json({"changes": found.changes, "not_checked": unchecked, "sources": answers, "written": path})
+    elif path:
+        echo(say("Written to {path}; plans are based on it from now on.", path=path))

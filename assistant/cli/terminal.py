@@ -18,10 +18,9 @@ from typing import Any, cast
 
 import click
 
-from assistant.host.base import Host, ReplayHost
+from assistant.host.base import Host, ReplayHost, read_recording
 from assistant.host.files import discard_typed, write_to_path
 from assistant.host.live import LiveHost
-from assistant.host.recording import read_recording
 from assistant.i18n import Text, _, render, say
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable_error, unwritable_error

@@ -15,7 +15,7 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Answer, Evidence, Gpu, Vendor
 from assistant.model.record import Record
 from assistant.model.visible import one_line
-from assistant.parsers.cards import Device
+from assistant.parsers import Device
 from assistant.parsers.windows import read_nvidia_version
 from assistant.privacy import redact
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from assistant.detect.common import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers import linux, nvidia
-from assistant.parsers.cards import bus_address
+from assistant.parsers import bus_address, linux, nvidia
 
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog, number
+from assistant.catalog.catalog import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
-from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.tables import CORE
 from assistant.diagnose.builds import (
     compiler_command,

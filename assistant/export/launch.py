@@ -6,7 +6,7 @@ import re
 import shlex
 
 from assistant.catalog import carried_by_torch_index
-from assistant.catalog.launchers import Launcher, launch_line, launchers
+from assistant.catalog.catalog import Launcher, launch_line, launchers
 from assistant.catalog.tables import Row, rows
 from assistant.export.packages import requested_versions, requirements_text
 from assistant.export.setup import MARKER, Setup, Unsuited, fill_template, json_text, runtime_text, variables

@@ -9,7 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from assistant.host.base import Host
+from assistant.host.base import Host, private_names_of
 from assistant.host.files import open_regular
 from assistant.host.process import child_environment
 from assistant.model.machine import Answer
-from assistant.privacy import PrivateNames, secret_values
+from assistant.privacy import PrivateNames
 
 FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
@@ -317,9 +317,3 @@ def private_names_here() -> PrivateNames:
     """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
     answer = LiveHost().ask("identity")
     return private_names_of(msgspec.json.decode(answer.text) if answer else {})
-
-
-def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
-    """Return the `users` and `hosts` of an "identity" answer, and this process's secret variables, for `redact`."""
-    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
-    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

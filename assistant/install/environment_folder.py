@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import msgspec
 
-from assistant.catalog.launchers import environment_places
+from assistant.catalog.catalog import environment_places
 from assistant.catalog.tables import Row
 from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
@@ -82,9 +82,7 @@ from assistant.install.sources import Tools
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
-from assistant.model.record import Record
 
-Health = Literal["good", "changed", "broken"]
 # Folder names that do not identify an environment; one in ~/course/.venv is named after the folder above.
 _NAMELESS = {".venv", "venv", "env", ".env", "default", "python_embeded", ".pixi", "envs"}
 MOST_FOLDERS = 600  # chosen: a look at one takes some 50 µs on a warm disk, and milliseconds on one that sleeps
@@ -93,23 +91,6 @@ DEPTH_HERE, DEPTH_HOME = 4, 2  # chosen: folders below the one at hand, and belo
 # Where no environment of the user's lies, or so many files that the bounds would be spent there.
 _PASSED_OVER = {"node_modules", "site-packages", "__pycache__", "Library", "AppData", "snap", "go", "proc", "sys"}
 _ENTERED = {".venv", ".pixi", ".env"}  # of the folders whose names begin with a dot
-
-
-class MadeEnvironment(Record, frozen=True, omit_defaults=False):
-    """An environment that the assistant made: `size` in bytes, and whether it holds what it was made with.
-
-    "changed" lists packages of other versions in `differs`; "broken" has a Python that does not answer.
-    """
-
-    name: str
-    path: str
-    backend: str
-    torch: str
-    python: str
-    size: int
-    health: Health
-    differs: tuple[str, ...] = ()
-    kernels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,38 +241,6 @@ class EnvironmentFolder:
         return BadInput(
             _("{path} is not an environment.", path=self.path),
             hint=_("Give the folder of a virtual environment, or its Python."),
-        )
-
-    def describe(self, host: Host) -> MadeEnvironment | None:
-        """Return what an environment was made with, and how its packages differ now, by running its Python.
-
-        None for one that the assistant did not make.
-        """
-        marker = self.marker
-        if marker is None:
-            return None
-        differs: tuple[str, ...] = ()
-        try:
-            installed = Site.ask(self.path, host).versions
-            original = marker.environment.packages.items()
-            differs = tuple(
-                f"{name} {installed.get(name, '')}".strip()
-                for name, version in original
-                if installed.get(name) != version
-            )
-            health: Health = "changed" if differs else "good"
-        except BadInput:
-            health = "broken"
-        return MadeEnvironment(
-            name=self.name,
-            path=str(self.path),
-            backend=marker.plan.backend.value,
-            torch=marker.plan.torch,
-            python=marker.plan.python,
-            size=self.size,
-            health=health,
-            differs=differs,
-            kernels=self.kernels,
         )
 
     def conflicts(self, site: Site) -> tuple[Finding, ...]:

@@ -121,23 +121,6 @@ def style(sheet: str) -> Markup:
     return Markup(f"<style>{sheet}</style>")
 
 
-def web_page(title: str, policy: str, sheet: str, body: Markup, class_: str | None = None) -> Markup:
-    """Return a whole page of HTML, of which a browser loads and runs only what the policy allows.
-
-    `sheet` is its style sheet, `class_` the class of its body's `main`.
-    """
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("title", title),
-        style(sheet),
-    )
-    page = tag("html", head, tag("body", tag("main", tag("h1", title), body, class_=class_)), lang=html_language())
-    return Markup(f"<!doctype html>\n{page}\n")
-
-
 def html_language() -> str:
     """Return the language in force as HTML names it: zh-CN, where gettext says zh_CN."""
     return language().replace("_", "-")

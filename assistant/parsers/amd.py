@@ -11,7 +11,7 @@ import msgspec
 
 from assistant.catalog.identity import pci_id
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.cards import Device, Reading, bus_address, field, gib
+from assistant.parsers import Device, Reading, bus_address, field, gib
 
 
 # /sys/class/kfd/kfd/topology/nodes/1/properties     and its mem_banks/0/properties

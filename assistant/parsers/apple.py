@@ -6,7 +6,7 @@ import re
 
 from assistant.catalog.identity import pci_id, profiler_vendor, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.cards import Device, Reading
+from assistant.parsers import Device, Reading
 
 
 # {"SPDisplaysDataType": [

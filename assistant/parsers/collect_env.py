@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from assistant.catalog.identity import find_architecture, find_system, pci_id, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.cards import Device, Reading, gib
+from assistant.parsers import Device, Reading, gib
 from assistant.parsers.nvidia import find_smi_complaint
 
 Dump = dict[str, list[str]]

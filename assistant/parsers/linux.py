@@ -7,7 +7,7 @@ import re
 from assistant.catalog.identity import identify, pci_id, vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.cards import Device, Reading, bus_address
+from assistant.parsers import Device, Reading, bus_address
 
 
 # NAME="Alpine Linux"

@@ -9,7 +9,7 @@ from os.path import commonprefix
 from assistant.catalog.identity import complete_cut_name, identify_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import replace
-from assistant.parsers.cards import Device, Reading, bus_address, field, gib
+from assistant.parsers import Device, Reading, bus_address, field, gib
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
 _ROW = rf"^[ \t]*\|?[ \t]{{0,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]{{1,8}}({_ADDRESS}|N/A)"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from assistant.catalog.identity import pci_id, vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
-from assistant.parsers.cards import Device, Reading, gib
+from assistant.parsers import Device, Reading, gib
 
 
 class Adapter(Record, frozen=True):

@@ -14,8 +14,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.catalog import load_catalog
+from assistant.catalog.catalog import launch_line, launchers
 from assistant.catalog.companions import carried_by_torch_index
-from assistant.catalog.launchers import launch_line, launchers
 from assistant.catalog.tables import CORE, FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (

@@ -164,14 +164,24 @@ def survey_environments(host: Host, machine: Machine, folders: Iterable[str] = (
     """
     named = tuple(str(full_path(folder)) for folder in folders)
     found = find_environments(host, current_folder(), map(Path, named))
-    rows = []
-    for environment in found.environments:
-        row = _unread_summary(environment)
-        with suppress(OSError, ValueError):  # a stranger's files may hold anything
-            if not environment.is_unreadable(host):
-                row = _with_contents(row, Site.read(environment.path, host), host, machine)
-        rows.append(row)
-    return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
+    rows = tuple(_summarize(environment, host, machine) for environment in found.environments)
+    return Survey(environments=rows, folders=named, cut_short=found.cut_short)
+
+
+def list_made(state: State, tools: Tools) -> Surveyed:
+    """Return the environments that the assistant made, each judged by its files; no program is started."""
+    machine = local_machine(state, tools.host)
+    rows = (_summarize(environment, tools.host, machine) for environment in EnvironmentFolder.list_made())
+    return Surveyed(survey=Survey(environments=tuple(rows)))
+
+
+def _summarize(environment: EnvironmentFolder, host: Host, machine: Machine) -> EnvironmentSummary:
+    """Return the summary of an environment by its files, of which a stranger's may hold anything."""
+    row = _unread_summary(environment)
+    with suppress(OSError, ValueError):
+        if not environment.is_unreadable(host):
+            row = _with_contents(row, Site.read(environment.path, host), host, machine)
+    return row
 
 
 def _unread_summary(environment: EnvironmentFolder) -> EnvironmentSummary:

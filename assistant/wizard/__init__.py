@@ -40,3 +40,34 @@ def open_doctor(printed: str = "", python: str = "", *, language: str | None = N
 
     use_language(language)
     return open_at_cell(printed, python or sys.executable)
+
+
+def torch_doctor(line: str = "") -> object:
+    """Return the wizard at what is wrong with the cell that failed last; `%torch_doctor zh_CN` does so in Chinese.
+
+    If no cell has failed, the kernel's environment is looked at. Without widgets, return one line on what to install.
+    """
+    import traceback  # noqa: PLC0415 - only a question pays for it
+
+    from assistant.host.extras import find_extra, missing_extra_error  # noqa: PLC0415 - likewise
+    from assistant.i18n import render  # noqa: PLC0415 - likewise
+    from assistant.model.visible import visible  # noqa: PLC0415 - likewise
+
+    failure = getattr(sys, "last_value", None)  # where Python keeps the exception that nobody caught
+    printed = "".join(traceback.format_exception(failure)) if failure else ""
+    try:
+        return open_doctor(printed, language=line.strip() or None)
+    except ModuleNotFoundError as error:
+        found = find_extra(error.name or "")
+        if found is None:
+            raise
+        return _Sentence(visible(render(missing_extra_error(*found).message)))
+
+
+class _Sentence(str):
+    """A text that a notebook shows as it is, without quotation marks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

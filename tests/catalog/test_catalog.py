@@ -13,10 +13,9 @@ import pytest
 from tables import each
 
 from assistant.catalog import load_catalog, number, tables
-from assistant.catalog.catalog import Bundle
+from assistant.catalog.catalog import Bundle, Launcher
 from assistant.catalog.companions import Companion, WheelSource
 from assistant.catalog.identity import CardRow
-from assistant.catalog.launchers import Launcher
 from assistant.catalog.tables import AmdRelease, BuildCode, Driver, TorchRelease, load_table, rows
 from assistant.model.errors import BadInput
 

@@ -26,7 +26,7 @@ READ = {
     ("check", "config"): ("config", f"--no-verify {RX}"),
     ("check", "--replay"): ("recording", "{config} --no-verify"),
 }
-NO_TEXT = {("detect", "--record"), ("diagnose", "--report"), ("diagnose", "--share")}  # written
+NO_TEXT = {("detect", "--record"), ("diagnose", "--report")}  # written
 FOLDERS = {("guard", "path")}
 BY_AN_ADDON = {("setup", "-r"), ("install", "-r"), ("plan", "-r")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.catalog.launchers import correct_arguments, launch_line, launchers
+from assistant.catalog.catalog import correct_arguments, launch_line, launchers
 from assistant.model.plan import Backend
 
 APPS = {launcher.key: launcher for launcher in launchers()}

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
-from assistant.export.report import code, escape
-from assistant.export.write import write_all
+from assistant.export.write import code, escape, write_all
 from assistant.host.files import put_in_place
 from assistant.model.errors import BadInput, WorkFailed
 

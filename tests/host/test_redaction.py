@@ -8,9 +8,8 @@ import pytest
 from tables import each
 
 from assistant.detect import detect
-from assistant.host.base import Host, RecordingHost, ReplayHost
+from assistant.host.base import Host, RecordingHost, ReplayHost, read_recording, write_recording
 from assistant.host.live import LiveHost
-from assistant.host.recording import read_recording, write_recording
 from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer

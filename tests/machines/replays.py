@@ -10,8 +10,7 @@ import msgspec
 from catalogs import catalog_as_of
 
 from assistant.detect import detect
-from assistant.host.base import RecordingHost, ReplayHost
-from assistant.host.recording import read_recording, write_recording
+from assistant.host.base import RecordingHost, ReplayHost, read_recording, write_recording
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Expected, Recording

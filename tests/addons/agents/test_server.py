@@ -105,7 +105,6 @@ def test_an_agent_is_told_what_there_is(place: Place) -> None:
         "trust_index",
         "trust_requirement",
         "record",
-        "share",
     }
     assert place.agent.client.instructions == INSTRUCTIONS
     (told,) = place.agent.do("read_resource", SKILL_ADDRESS).contents

@@ -12,9 +12,8 @@ from packaging.specifiers import SpecifierSet
 from tables import each
 
 from assistant.catalog import load_catalog
-from assistant.catalog.catalog import bundles, find_bundle, recipe_trial
+from assistant.catalog.catalog import bundles, find_bundle, launchers, recipe_trial
 from assistant.catalog.companions import describe_needs, system_needs
-from assistant.catalog.launchers import launchers
 from assistant.detect import detect
 from assistant.host.base import ReplayHost
 from assistant.machines import load, shipped

@@ -1,1 +1,0 @@
-"""The translations, and extractors for the sentences that Babel's own do not see."""
