@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.cli.journey import Journey, refuse_failed, target_option
+from assistant.cli.draw import console, draw_findings, draw_preview, draw_rows
 from assistant.cli.options import (
     check_each,
     dry_run_option,
@@ -12,4 +12,5 @@ from assistant.cli.options import (
     source_options,
 )
 from assistant.cli.plan import Brief, plan, plan_tools, read_brief
+from assistant.cli.setup import Journey, refuse_failed, target_option
 from assistant.cli.terminal import find_host, read_text, replay_option

@@ -13,7 +13,6 @@ from assistant import verify
 from assistant.catalog import load_catalog
 from assistant.catalog.catalog import installed_recipes, is_known_index
 from assistant.cli.draw import draw_approach, draw_drifts, draw_exported, draw_plan, draw_rows
-from assistant.cli.journey import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.options import (
     check_each,
     dry_run_option,
@@ -23,6 +22,7 @@ from assistant.cli.options import (
     request_options,
 )
 from assistant.cli.plan import best_plan
+from assistant.cli.setup import Journey, Work, refuse_blocked, refuse_failed, target_option
 from assistant.cli.terminal import ask, echo, echo_json, find_host, json_option, read_text, replay_option, yes_option
 from assistant.detect import detect
 from assistant.export import FORMATS, read_config

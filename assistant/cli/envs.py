@@ -10,8 +10,8 @@ import click
 from rich.text import Text
 
 from assistant.cli.draw import console, draw_findings, draw_line
-from assistant.cli.journey import Work
 from assistant.cli.options import source_options
+from assistant.cli.setup import Work
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken

@@ -1,4 +1,4 @@
-"""`assistant plan`: what to install, here or on described machines; `assistant catalog`: the tables that it rests on."""
+"""`assistant plan`: what to install, here or on described machines; `assistant catalog`: the tables behind it."""
 
 from __future__ import annotations
 

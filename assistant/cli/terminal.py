@@ -26,7 +26,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, WorkFailed, unreadable_error, unwritable_error
 from assistant.model.record import Record, render_messages, to_json
 from assistant.model.visible import escape_in_json, visible
-from assistant.parsers.decode import text_lines, text_pieces
+from assistant.parsers import text_lines, text_pieces
 
 READ_LIMIT = 100 * 10**6  # chosen: bytes of a log or a batch, which is held in memory
 # What stands in front of a line, below which the rest of it is lined up: "    · ", "  2. ", "✓ ", "  →      2 │ ".

@@ -17,11 +17,10 @@ from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine, Vendor
 from assistant.model.record import from_json
 from assistant.model.visible import remove_colours
-from assistant.parsers import Reading
+from assistant.parsers import Reading, decode_entities
 from assistant.parsers.amd import read_rocm_smi, read_rocminfo
 from assistant.parsers.apple import read_system_profiler
 from assistant.parsers.collect_env import read_collect_env
-from assistant.parsers.decode import decode_entities
 from assistant.parsers.linux import read_lspci
 from assistant.parsers.mentioned import read_mentioned, read_mentioned_rocm
 from assistant.parsers.nvidia import read_nvidia_smi, read_smi_list, read_smi_query

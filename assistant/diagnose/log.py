@@ -12,7 +12,7 @@ from itertools import accumulate
 from assistant.diagnose.rules import compiled, literals, load_rules, plain_table
 from assistant.diagnose.words import Prose, written_by_person
 from assistant.model.machine import Machine
-from assistant.parsers.decode import decode_entities, normalize_text, text_pieces
+from assistant.parsers import decode_entities, normalize_text, text_pieces
 from assistant.parsers.mentioned import read_mentioned
 
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.

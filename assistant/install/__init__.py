@@ -3,10 +3,9 @@
 Other packages import from here only, never from the modules behind it.
 """
 
-from assistant.install.elsewhere import RemotePlan
 from assistant.install.environment_folder import EnvironmentFolder, find_environments
 from assistant.install.in_place import LastChange
 from assistant.install.installation import ChangeRequest, Difference, Prepared, prepare, recover
 from assistant.install.site import Site
 from assistant.install.sources import Sources, Tools
-from assistant.install.uv import Package, Resolution, Unsolved
+from assistant.install.uv import Package, RemotePlan, Resolution, Unsolved

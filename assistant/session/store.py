@@ -32,7 +32,7 @@ from assistant.model.plan import Planning
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment, Event, LogLine, Step
 from assistant.model.visible import remove_colours
-from assistant.parsers.decode import normalize_text, text_pieces
+from assistant.parsers import normalize_text, text_pieces
 from assistant.privacy import Lines, redact
 from assistant.session.state import (
     WHOLE,

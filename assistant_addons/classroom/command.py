@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from assistant.api import AssistantError, BadInput, WorkFailed, _, ngettext, replace, say
-from assistant.api.drawing import draw_preview
 from assistant.api.journey import (
     Brief,
     Journey,
+    draw_preview,
     dry_run_option,
     find_host,
     plan_tools,

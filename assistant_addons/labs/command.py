@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assistant.api import BadInput, _, render, say
-from assistant.api.drawing import draw_rows
+from assistant.api.journey import draw_rows
 from assistant.api.system import require_extra
 from assistant.api.terminal import echo, echo_json, json_option
 from assistant.api.texts import cell

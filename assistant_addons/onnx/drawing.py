@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.text import Text as Line
 
 from assistant.api import Message, Text, _, render, say
-from assistant.api.drawing import console, draw_findings, draw_rows
+from assistant.api.journey import console, draw_findings, draw_rows
 from assistant.api.records import format_duration
 from assistant_addons.onnx.answers import SHAPES, Agreement, Attempt, Checked, Conversion, Run
 

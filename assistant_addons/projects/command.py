@@ -31,7 +31,7 @@ def list_recipes(*, as_json: bool) -> None:
     if as_json:
         echo_json(listed())
         return
-    from assistant.api.drawing import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.api.journey import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     headings = (say("Name"), say("Recipe"), say("Works with"), "Python", say("Card memory"))
     draw_rows(headings, ((one.key, one.name, *_short(one)) for one in listed()))
@@ -54,7 +54,7 @@ def show(name: str, *, as_json: bool) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    from assistant.api.drawing import console, draw_rows  # noqa: PLC0415 - likewise
+    from assistant.api.journey import console, draw_rows  # noqa: PLC0415 - likewise
 
     console.print(Text(render(recipe.name), style="bold"))
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))

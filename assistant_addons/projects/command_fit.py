@@ -107,7 +107,7 @@ def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, M
 
 
 def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
-    from assistant.api.drawing import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.api.journey import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     low, high = need.cache_least, need.cache_most
     cache = f"{low:.1f} GB" if round(low, 1) == round(high, 1) else f"{low:.1f}–{high:.1f} GB"

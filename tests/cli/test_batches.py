@@ -8,8 +8,7 @@ import pytest
 from tables import each
 
 from assistant.model.errors import BadInput
-from assistant.parsers import decode
-from assistant.parsers.decode import text_lines
+from assistant.parsers import decode, text_lines
 
 TEXT = '{"a": "显卡"}\n\n{"b": "x\u2028y"}\n  \n{"c": 1}'
 LINES = ['{"a": "显卡"}', '{"b": "x\u2028y"}', '{"c": 1}']

@@ -12,7 +12,7 @@ from loopback import LoopbackIndex
 from refused import refused
 
 from assistant.cli import commands as cli
-from assistant.cli.journey import Bar, with_own_python
+from assistant.cli.setup import Bar, with_own_python
 from assistant.host.live import LiveHost
 from assistant.host.process import REQUESTS_TO_END
 from assistant.model.plan import Request

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assistant.diagnose import diagnose, load_rules, log, read_log
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
-from assistant.parsers.decode import text_pieces
+from assistant.parsers import text_pieces
 from assistant.session import diagnosis
 
 LINE = (
