@@ -223,7 +223,7 @@ def _with_option(text: str, option: str) -> str:
 
 def say(sentence: str, /, **params: object) -> str:
     """Render a sentence at once: for shells."""
-    return render(_(sentence, **params))
+    return render(Message(sentence).format(**params))
 
 
 def _join_sentences(parts: Iterable[str]) -> str:

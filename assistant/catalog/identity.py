@@ -182,8 +182,20 @@ _LINES = {
 
 
 def name_keys(vendor: Vendor, name: str) -> tuple[str, ...]:
-    """Return the keys to look a card up by, in order: its name as it is, then with a product line before it."""
-    spellings = _spellings(name)
+    """Return the keys to look a card up by, in order: its name as it is, then with a product line before it.
+
+    Of a name these are the whole and the parts that name a chip or a product by themselves: lspci writes
+    "GA104 [GeForce RTX 3070]", processors "Ryzen AI 9 HX 370 w/ Radeon 890M", some drivers add the memory.
+    """
+    name = re.sub(_AROUND, "", name.strip()).strip()
+    chip, bracket, product = name.partition("[")
+    if bracket:
+        key = name_key(chip)
+        base = re.match(_CHIP, key)
+        spellings = [name_key(name), key, *([base[0]] if base else []), name_key(product.rstrip("] "))]
+    else:
+        whole, within = name_key(name), name_key(name.partition(" w/ ")[2])
+        spellings = [part for part in (whole, within, re.sub(_MEMORY, "", whole)) if part]
     return (*spellings, *(f"{line} {key}" for line in _LINES.get(vendor, ()) for key in spellings))
 
 
@@ -306,21 +318,6 @@ def name_key(name: str) -> str:
     single = " ".join(name.split())  # so that no pattern has to run over spaces
     plain = " ".join(re.sub(_NOISE, " ", single).split())
     return re.sub(_NOISE, " ", plain).strip().lower()
-
-
-def _spellings(name: str) -> list[str]:
-    """Return the keys to look up, in order: the whole name, then the parts that name a chip or a product by themselves.
-
-    lspci writes "GA104 [GeForce RTX 3070]", processors "Ryzen AI 9 HX 370 w/ Radeon 890M", some drivers add the memory.
-    """
-    name = re.sub(_AROUND, "", name.strip()).strip()
-    chip, bracket, product = name.partition("[")
-    if not bracket:
-        whole, within = name_key(name), name_key(name.partition(" w/ ")[2])
-        return [part for part in (whole, within, re.sub(_MEMORY, "", whole)) if part]
-    key = name_key(chip)
-    base = re.match(_CHIP, key)
-    return [name_key(name), key, *([base[0]] if base else []), name_key(product.rstrip("] "))]
 
 
 SAME_MEMORY = 1.0  # GiB by which what a driver reports may differ from what the box says (chosen)

@@ -268,13 +268,27 @@ def rocm(host: Host, notes: Notes) -> None:
 def amd_access(host: Host, notes: Notes) -> None:
     """Record a warning of what prevents this user from using an AMD GPU, if anything.
 
-    That is: /dev/kfd is missing, or it or a render node is denied.
+    That is: /dev/kfd is missing, as it was not given to this container or the driver is not loaded; or it, or a render
+    node, is denied.
     """
     if not _amd_on_bus(host):
         return
     kfd = host.access("/dev/kfd")
     if kfd.status == "missing":
-        _warn_of_missing_kfd(host, notes)
+        if any(host.link(path) for path in CONTAINER_FILES):
+            notes.warn(
+                "container-gpu-device-missing",
+                _("The computer has an AMD GPU, but this container was not given it."),
+                _("Start the container with the GPU's device nodes."),
+                "docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …",
+            )
+        else:
+            notes.warn(
+                "amdgpu-driver-not-loaded",
+                _("This machine has an AMD GPU but no /dev/kfd: the kernel's amdgpu driver is not loaded."),
+                _("Load amdgpu, or use a newer kernel."),
+                "sudo modprobe amdgpu",
+            )
         return
     nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
     denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
@@ -283,21 +297,3 @@ def amd_access(host: Host, notes: Notes) -> None:
         fix = _("Join the groups render and video, then log in again.")
         groups = f"groups: {' '.join(host.ask('groups').text.split())}"
         notes.warn("kfd-permission", text, fix, "sudo usermod -aG render,video $USER", evidence=groups)
-
-
-def _warn_of_missing_kfd(host: Host, notes: Notes) -> None:
-    """Record a warning of why /dev/kfd is missing: not given to this container, or the driver is not loaded."""
-    if any(host.link(path) for path in CONTAINER_FILES):
-        notes.warn(
-            "container-gpu-device-missing",
-            _("The computer has an AMD GPU, but this container was not given it."),
-            _("Start the container with the GPU's device nodes."),
-            "docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …",
-        )
-    else:
-        notes.warn(
-            "amdgpu-driver-not-loaded",
-            _("This machine has an AMD GPU but no /dev/kfd: the kernel's amdgpu driver is not loaded."),
-            _("Load amdgpu, or use a newer kernel."),
-            "sudo modprobe amdgpu",
-        )

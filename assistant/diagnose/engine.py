@@ -261,10 +261,17 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
     """Return the symptoms that a log without a known cause tells, and the one thing to look at next, by hints.toml.
 
-    None if the log tells of no trouble, and no hint knows its message.
+    Hints on a program with a runtime of its own go before those on errors, and the error that stands last in the text
+    before those above it. None if the log tells of no trouble, and no hint knows its message.
     """
     seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
-    step = _hint_for(log, machine)
+    ranked = [
+        (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
+        for row in plain_table("hints.toml")["hint"]
+        if (found := _found(row, log))
+    ]
+    ranked.sort(key=lambda entry: entry[:2], reverse=True)
+    step = _first_advice((row for _program, _at, row in ranked), log, machine)
     if step is None and not _tells_no_trouble(log) and (ERROR.search(log.text) or not log.prose.asks_for_nothing):
         step = _first_advice(plain_table("hints.toml")["step"], log, machine)
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
@@ -273,20 +280,6 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
 def _tells_no_trouble(log: Log) -> bool:
     """Return whether a log tells how a problem was solved, or ended well without telling a symptom."""
     return log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told))
-
-
-def _hint_for(log: Log, machine: Machine) -> Remedy | None:
-    """Return what a hint says of a message that is complete, or of a program with a runtime of its own; else None.
-
-    Programs go before errors, and the error that stands last in the text before those above it.
-    """
-    ranked = [
-        (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
-        for row in plain_table("hints.toml")["hint"]
-        if (found := _found(row, log))
-    ]
-    ranked.sort(key=lambda entry: entry[:2], reverse=True)
-    return _first_advice((row for _program, _at, row in ranked), log, machine)
 
 
 def _found(row: Mapping[str, Any], log: Log) -> list[re.Match[str]]:

@@ -94,14 +94,6 @@ class Log:
                 yield match[1]
 
 
-def read_log(data: bytes | str) -> Log:
-    """Return what a program printed as a log, a long one thinned; raise `BadInput` for a binary file."""
-    pieces = iter([normalize_text(data)]) if isinstance(data, str) else text_pieces(data)
-    if len(data) <= SHORT:
-        return Log(enumerate(map(_shortened, "".join(pieces).split("\n")), 1))
-    return Log(_relevant_lines(pieces))
-
-
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")
 
 
@@ -112,11 +104,15 @@ def _shortened(line: str) -> str:
     return line if len(line) <= 2 * LINE_END else f"{line[:LINE_END]} {line[-LINE_END:]}"
 
 
-def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
-    """Return the first and last lines of a log and those around a rule's literals, each with its number in the file.
+def read_log(data: bytes | str) -> Log:
+    """Return what a program printed as a log; raise `BadInput` for a binary file.
 
-    Lines that differ only in digits near the same literal are taken once.
+    Of a long one the first and last lines are kept, and those around a rule's literals, each with its number in the
+    file; lines that differ only in digits near the same literal are taken once.
     """
+    pieces = iter([normalize_text(data)]) if isinstance(data, str) else text_pieces(data)
+    if len(data) <= SHORT:
+        return Log(enumerate(map(_shortened, "".join(pieces).split("\n")), 1))
     lines_kept: dict[int, str] = {}
     last_lines: list[tuple[int, str]] = []
     installers, libraries = plain_table("installers.toml"), plain_table("libraries.toml")
@@ -136,7 +132,7 @@ def _relevant_lines(pieces: Iterable[str]) -> list[tuple[int, str]]:
         tail_start = max(0, len(lines) - ENDS)
         last_lines = [*last_lines, *enumerate(lines[tail_start:], number + tail_start)][-ENDS:]
         number += len(lines) - 1
-    return sorted({**lines_kept, **dict(last_lines)}.items())
+    return Log(sorted({**lines_kept, **dict(last_lines)}.items()))
 
 
 NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken

@@ -189,7 +189,13 @@ def read_config(text: str, file: str = NAME) -> Config:
     `file` is its name in refusals. Raises `BadInput` naming the place at fault: broken or cut TOML, another schema, an
     unknown key, a wrong type, a value that is not of the plain form that the assistant writes.
     """
-    plain = _toml(text, file)
+    try:
+        plain = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(
+            _("{file} is not valid TOML: {reason}.", file=file, reason=printable(str(error).rstrip("."))),
+            hint=_("Correct it there, or export the file again."),
+        ) from error
     schema = plain.get("schema")
     if schema is None:
         raise BadInput(
@@ -219,18 +225,6 @@ def read_config(text: str, file: str = NAME) -> Config:
         )
     check_values(file, config)
     return config
-
-
-def _toml(text: str, file: str) -> dict[str, object]:
-    """Return a text of TOML as a mapping; raise `BadInput` naming `file` and the reason if it is none."""
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = str(error).rstrip(".")
-    raise BadInput(
-        _("{file} is not valid TOML: {reason}.", file=file, reason=printable(reason)),
-        hint=_("Correct it there, or export the file again."),
-    )
 
 
 def _drop_none(value: object) -> object:

@@ -138,12 +138,20 @@ def _launcher_files(launcher: Launcher, arguments: tuple[str, ...], system: str,
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
     kind = "bat" if system == "windows" else "sh"
+    family = [
+        f"{name}=={version}"
+        for name, version in requested_versions(setup).items()
+        if carried_by_torch_index(name) or name == "torch-directml"
+    ]
+    index = ["--extra-index-url", setup.plan.index_url] if setup.plan.index_url else []
+    words = ["pip", "install", *(family or [f"torch=={setup.plan.torch}"]), *index]
     text = fill_template(
         f"launch.{kind}",
         app=launcher.name,
         line=line,
         settings={name: value for name, value in variables(setup).items() if _SAFE.fullmatch(value)},
-        torch=_torch_command(setup),
+        # The command by which an application that installs torch gets this build, unless it would have to be quoted.
+        torch=" ".join(words) if all(map(_SAFE.fullmatch, words)) else "",
         installs="COMMANDLINE_ARGS" in line,
     )
     name = named or f"start-{launcher.key}.{kind}"
@@ -159,15 +167,3 @@ def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
         else:
             options[-1] |= {"Type": "String", "OptionValue": word}
     return options
-
-
-def _torch_command(setup: Setup) -> str:
-    """Return pip's command by which an application that installs torch gets this build; "" if that needs quoting."""
-    family = [
-        f"{name}=={version}"
-        for name, version in requested_versions(setup).items()
-        if carried_by_torch_index(name) or name == "torch-directml"
-    ]
-    index = ["--extra-index-url", setup.plan.index_url] if setup.plan.index_url else []
-    words = ["pip", "install", *(family or [f"torch=={setup.plan.torch}"]), *index]
-    return " ".join(words) if all(_SAFE.fullmatch(word) for word in words) else ""

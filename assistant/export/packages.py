@@ -30,8 +30,27 @@ def pinned_files(setup: Setup) -> dict[str, str]:
 
 
 def requirements_text(setup: Setup) -> str:
-    """Return pins for `python -m pip install -r requirements.txt`."""
-    return with_coding_line("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
+    """Return pins for `python -m pip install -r requirements.txt`.
+
+    Comments at their head say, in the language in force, for which Python they are and where packages come from.
+    """
+    python = setup.report.facts.get("python", setup.plan.python)
+    notes = [say("For Python {python}: python -m pip install -r requirements.txt", python=python)]
+    if setup.plan.index_url:
+        notes.append(say("torch and its family come from the pages below, everything else from pip's own index."))
+    else:
+        notes.append(say("Everything, torch too, comes from the package sources that pip is configured with."))
+        if public := load_catalog().index_url(setup.plan.variant, setup.plan.torch):
+            notes.append(say("Where they lack this build of torch, this index has it: {url}", url=public))
+    if urls := ", ".join(setup.plan.indexes):  # named in the file, they would answer for any name
+        notes.append(
+            say(
+                "Without these indexes in pip's settings, packages of the same names may come from elsewhere: {urls}",
+                urls=urls,
+            )
+        )
+    comments = [f"# {note}" for note in (MARKER, *notes)]
+    return with_coding_line("\n".join([*comments, *lines(setup), ""]))
 
 
 def lines(setup: Setup) -> list[str]:
@@ -70,29 +89,6 @@ def requested_versions(setup: Setup) -> dict[str, str]:
 
 def _packages(setup: Setup) -> list[tuple[str, str]]:
     return [item for item in sorted(setup.environment.packages.items()) if item[0] not in _INSTALLERS]
-
-
-def _notes(setup: Setup) -> list[str]:
-    """Return the comments at the head of the requirements: for which Python they are, and where packages come from.
-
-    They are in the language in force.
-    """
-    python = setup.report.facts.get("python", setup.plan.python)
-    notes = [say("For Python {python}: python -m pip install -r requirements.txt", python=python)]
-    if setup.plan.index_url:
-        notes.append(say("torch and its family come from the pages below, everything else from pip's own index."))
-    else:
-        notes.append(say("Everything, torch too, comes from the package sources that pip is configured with."))
-        if public := load_catalog().index_url(setup.plan.variant, setup.plan.torch):
-            notes.append(say("Where they lack this build of torch, this index has it: {url}", url=public))
-    if urls := ", ".join(setup.plan.indexes):  # named in the file, they would answer for any name
-        notes.append(
-            say(
-                "Without these indexes in pip's settings, packages of the same names may come from elsewhere: {urls}",
-                urls=urls,
-            )
-        )
-    return [f"# {note}" for note in notes]
 
 
 _SYSTEMS = {"linux": "linux", "macos": "darwin", "windows": "win32"}

@@ -22,8 +22,6 @@ from assistant.model.errors import Cancelled, WorkFailed
 from assistant.model.shell import HERE, Shell, shell_of
 
 if TYPE_CHECKING:
-    import psutil
-
     from assistant.host.lock import Lock
     from assistant.host.windows import Job
 
@@ -452,28 +450,21 @@ def end_orphans(group: int, recorded: float) -> bool:
     with contextlib.suppress(psutil.Error):
         if psutil.Process(group).create_time() > recorded + CLOCK_SECONDS:
             return False
-    running = list(_processes_of_group(group))
+    running = list[psutil.Process]()
+    if sys.platform == "win32":  # which has no groups: the process of that number and its descendants
+        with contextlib.suppress(psutil.Error):
+            leader = psutil.Process(group)
+            running = [leader, *leader.children(recursive=True)]
+    for process in () if sys.platform == "win32" else psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):  # it may have ended by now
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                running.append(process)
     if running:
         _signal_group(group, kill=True)
     for process in running if sys.platform == "win32" else ():
         with contextlib.suppress(psutil.Error):
             process.kill()
     return bool(running)
-
-
-def _processes_of_group(group: int) -> Iterator[psutil.Process]:
-    """Yield the running processes of a group; on Windows, which has no groups, the process `group` and descendants."""
-    import psutil  # noqa: PLC0415 - see above
-
-    if sys.platform == "win32":
-        with contextlib.suppress(psutil.Error):
-            leader = psutil.Process(group)
-            yield from [leader, *leader.children(recursive=True)]
-        return
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):  # it may have ended by now
-            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
-                yield process
 
 
 def _signal_group(group: int, *, kill: bool) -> None:

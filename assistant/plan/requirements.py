@@ -187,13 +187,22 @@ def _published_build(name: str, context: Context) -> str | None:
 
 
 def onnxruntime_notes(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
-    """Return warnings about ONNX Runtimes and plug-ins among a plan's requirement `lines`, and hints at better ones."""
+    """Return warnings about ONNX Runtimes and plug-ins among a plan's requirement `lines`, and hints at better ones.
+
+    A DirectML plan's card is hinted at a backend with current torch, else, if the plan holds one, at Windows ML.
+    """
     every, plugins = runtime_builds(), runtime_plugins()
     held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}
     builds = {name: every[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
-        found += _directml_alternatives(candidate, context, held)
+        card = candidate.cards[0]
+        offered = (one for one in _CURRENT[card.vendor](context) if isinstance(one, Candidate) and card in one.cards)
+        if better := next(offered, None):
+            values = {"backend": better.backend.title, "option": f"--backend {better.backend.value}"}
+            found.append(sentence("current-torch-for-card", name=card.name, torch=better.version, **values))
+        elif _FOR_WINDOWS[0] in held:
+            found.append(sentence("ort-for-card", package=_FOR_WINDOWS[0], name=card.name))
     found += (_successor_note(name, row, context) for name, row in builds.items() if row.ended)
     build = context.target.windows_build
     found += (
@@ -227,23 +236,6 @@ def _successor_note(package: str, row: Row, context: Context) -> Message:
     if next_build and not _published_build(successor, context) and next_build.windows_name:
         return sentence("ort-ended-on-windows", windows=next_build.windows_name, **values)
     return sentence("ort-succeeded", **values)
-
-
-def _directml_alternatives(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
-    """Yield at most one hint for a DirectML plan's card: at a backend with current torch, else at Windows ML.
-
-    `held` are the names of the ONNX Runtimes and plug-ins in the plan; Windows ML is named only if it is among them.
-    """
-    card = candidate.cards[0]
-    better = next(
-        (offer for offer in _CURRENT[card.vendor](context) if isinstance(offer, Candidate) and card in offer.cards),
-        None,
-    )
-    if better:
-        values = {"backend": better.backend.title, "option": f"--backend {better.backend.value}"}
-        yield sentence("current-torch-for-card", name=card.name, torch=better.version, **values)
-    elif _FOR_WINDOWS[0] in held:
-        yield sentence("ort-for-card", package=_FOR_WINDOWS[0], name=card.name)
 
 
 def _plug_in_hint(context: Context, *, plain: bool) -> Iterator[Message]:

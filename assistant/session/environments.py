@@ -200,12 +200,18 @@ def _with_contents(row: EnvironmentSummary, site: Site, host: Host, machine: Mac
     """Return the summary completed by what an environment holds, and by findings unless it is the assistant's own."""
     path = Path(row.path)
     own = is_own_environment(path)
+    built = site.read_torch_build(host).partition(" ")[0]
+    backend = {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
+    if "torch-directml" in site.versions:
+        backend = Backend.DIRECTML
+    elif backend is Backend.CPU and (machine.os, machine.arch) == ("macos", "arm64"):
+        backend = Backend.MPS
     return replace(
         row,
         unread=False,
         python=site.version,
         torch=site.versions.get("torch", ""),
-        backend=_installed_backend(site, host, machine),
+        backend=backend,
         findings=() if own else site_findings(site, host, machine),
         made=EnvironmentFolder(path).marker is not None,
         own=own,
@@ -218,16 +224,6 @@ def _with_contents(row: EnvironmentSummary, site: Site, host: Host, machine: Mac
 def is_changeable(path: str) -> bool:
     """Return whether packages may be changed in an environment: not another user's, nor the assistant's own."""
     return not is_own_environment(path) and (is_writable(Path(path)) or not Path(path).is_dir())
-
-
-def _installed_backend(site: Site, host: Host, machine: Machine) -> Backend | None:
-    """Return the backend that an environment's torch is built for; None without torch, or if that is unknown."""
-    if "torch-directml" in site.versions:
-        return Backend.DIRECTML
-    built = site.read_torch_build(host).partition(" ")[0]
-    if built == "cpu" and machine.os == "macos" and machine.arch == "arm64":
-        return Backend.MPS
-    return {"cuda": Backend.CUDA, "hip": Backend.ROCM, "xpu": Backend.XPU, "cpu": Backend.CPU}.get(built)
 
 
 def site_findings(site: Site, host: Host, machine: Machine, *, guarded: bool = True) -> tuple[Finding, ...]:

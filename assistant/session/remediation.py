@@ -288,7 +288,7 @@ def is_diagnosis_current(state: State) -> bool:
 
 
 def headline(cause: Diagnosis, source: Source) -> Message:
-    """Return a cause as a sentence, with the program and the GPU that a log is of, if known.
+    """Return a cause as a sentence, after the program and the computer that a log is of, as far as they are known.
 
     That the GPU is fine is added if the cause is sure and lies in software alone.
     """
@@ -303,11 +303,8 @@ def headline(cause: Diagnosis, source: Source) -> Message:
         text = _("The {gpu} of that computer is fine.") if source.elsewhere else _("Your {gpu} is fine.")
         title = _("{program}: {cause}").format(program=source.program, cause=cause.title)
         return sentences((text.format(gpu=source.gpu), said or (title if source.program else cause.title)))
-    return said or _cause_with_place(cause, source)
-
-
-def _cause_with_place(cause: Diagnosis, source: Source) -> Message:
-    """Return a cause's title after the program and the computer that the log comes from, as far as they are known."""
+    if said:
+        return said
     where = ", ".join(filter(None, (source.gpu, source.system)))
     named, unnamed = _("{program}: {cause}"), Message("{cause}")
     if where and source.elsewhere:

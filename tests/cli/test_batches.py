@@ -7,8 +7,9 @@ import io
 import pytest
 from tables import each
 
+from assistant import parsers
 from assistant.model.errors import BadInput
-from assistant.parsers import decode, text_lines
+from assistant.parsers import text_lines
 
 TEXT = '{"a": "显卡"}\n\n{"b": "x\u2028y"}\n  \n{"c": 1}'
 LINES = ['{"a": "显卡"}', '{"b": "x\u2028y"}', '{"c": 1}']
@@ -44,7 +45,7 @@ def test_lines_come_whole(encoding: str, step: int) -> None:
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of one endless line would fill the memory; a binary one is no text."""
-    monkeypatch.setattr(decode, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(parsers, "LONGEST_LINE", 10_000)
     endless = Trickle(b"x" * 100_000, 1000)
     with pytest.raises(BadInput, match="longer"):
         list(text_lines(io.BufferedReader(endless)))
