@@ -32,6 +32,7 @@ from assistant.wizard.head import (
     draw_progress,
     no_widgets_text,
     send_notebook,
+    status_line,
     write_notebook,
 )
 from assistant.wizard.panels import PAGES, PageView, Part, busy_footer, find_file
@@ -45,9 +46,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     """The guided setup as a widget; `session` holds everything that it knows."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(layout=shared(widgets.Layout))
-        self.add_class("ptsa-wizard")
-        self.add_class("ptsa-guide")
+        super().__init__(layout=shared(widgets.Layout), _dom_classes=("ptsa-wizard", "ptsa-guide"))
         self.session = session
         self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
@@ -181,7 +180,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         stop = [("stop", say("Cancel"), shown.cancel)] if state.running else []
         main = [("main", shown.label, shown.able)] if shown.label else []
         self.foot.buttons = [*main, *others, *stop]
-        self.foot.note = html.inline(shown.note)
+        self.foot.note, self.foot.status = html.inline(shown.note), status_line(state)
         draw_progress(self.foot, state, self._since)
 
     def _handle_head_message(self, _widget: object, content: object, _buffers: object) -> None:
@@ -195,6 +194,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             with self._lock:
                 self.catch_up()
                 actions = self._pages[self._drawn.page].pressed(press, self._drawn)
+                self._draw(self._drawn)  # what was pressed may show more
             self._do(actions, message.get("view"))
         if isinstance(key, str):
             self.session.run_aside(lambda: self._send_file(key, message))

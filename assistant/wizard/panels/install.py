@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import ipywidgets as widgets
 
 from assistant.export import terminal_line
 from assistant.i18n import Text, ngettext, render, say, sentences
-from assistant.install import EnvironmentFolder, Prepared, RemotePlan
+from assistant.install import Prepared, RemotePlan
 from assistant.model.finding import Severity
 from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import replace
@@ -146,19 +145,18 @@ def draw_ring(state: State) -> Markup:
 
 
 def _draw_squares(state: State) -> Markup:
-    """Return a square for each check: green once it has passed, of another colour and sign where it has not."""
-    progress, level = state.progress, state.choices.level if state.running is Task.VERIFY else "quick"
-    counts = progress is not None and progress.unit == "checks"
-    done = int(progress.done) if progress and counts else 0
-    keys = CHECKS[level]
-    total = int(progress.total or 0) if progress and counts else len(keys)
+    """Return a square for each check, which the browser makes green; one that went wrong has another colour and sign.
+
+    The checks of packages beside torch, which only the progress counts, come last.
+    """
+    keys, progress = CHECKS[state.choices.level if state.running is Task.VERIFY else "quick"], state.progress
+    total = int(progress.total or 0) if progress and progress.unit == "checks" else len(keys)
     wrong = {finding.key for finding in state.reported}
     squares = [
-        tag("i", "", class_="ptsa-odd" if f"verify.{key}" in wrong else "ptsa-good" if place < done else None)
-        for place, key in enumerate((*keys, *[""] * (total - len(keys)))[:total])
+        tag("i", "", class_="ptsa-odd" if f"verify.{key}" in wrong else None)
+        for key in (*keys, *[""] * (total - len(keys)))[:total]
     ]
-    words = say("{done} of {total} checks done", done=done, total=total)
-    row = tag("div", *squares, class_="ptsa-squares", role="img", aria_label=words)
+    row = tag("div", *squares, class_="ptsa-squares", role="img")
     return row + tag("p", say("Each square is a check; it turns green as it passes."), class_="ptsa-lead")
 
 
@@ -280,7 +278,7 @@ def _cells(row: CheckRow) -> tuple[Text, ...]:
     return (row.title, row.result, row.first, row.later, row.error, row.detail)
 
 
-SAVE, PACKAGES, NOTEBOOK, KEEP = "save", "packages", "notebook", "keep"  # keys of cards
+SAVE, PACKAGES, NOTEBOOK, KEEP, MEASURE = "save", "packages", "notebook", "keep", "measure"  # keys of cards
 
 
 class Done(PageView):
@@ -297,13 +295,9 @@ class Done(PageView):
             widgets.Text, description=lambda: say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
-        self.measure = make(
-            widgets.Button, description=lambda: say("Check everything and measure the speed (about a minute)")
-        )
-        self.measure.on_click(lambda _button: self._measure())
         self.fold = make(Fold, title=lambda: say("Add packages"))
         box = make(widgets.VBox, children=(self.packages, self.adding))
-        self.parts = (self.next, self.fold, box, self.checks, self.where, self.measure)
+        self.parts = (self.next, self.fold, box, self.checks, self.where)
 
     def _add(self, text: str) -> None:
         """Begin to work out what adding packages would change, unless the text is empty."""
@@ -311,16 +305,14 @@ class Done(PageView):
             self.session.dispatch(Add(requirements=split_requirements(text)))
             self.session.begin(Task.ADD)
 
-    def _measure(self) -> None:
-        self.session.dispatch(Choose(level="full"))
-        self.session.begin(Task.VERIFY)
-
     def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
         """Return what a card does; that of packages opens the place to name them."""
         if key == PACKAGES:
             self.fold.unfolded = True
         if key == NOTEBOOK:
             return _open_notebook(state)
+        if key == MEASURE:
+            return (Choose(level="full"), Begin(task=Task.VERIFY))
         if key == KEEP and state.environment:
             return (Pick(path=state.environment.path), Begin(task=Task.KEEP))
         return (*usual_purpose(state), Show(page=Page.EXPORT)) if key == SAVE else ()
@@ -407,13 +399,15 @@ def _next_actions(state: State, *, opened: bool) -> list[html.Tile]:
 
     added, saved = bool(state.adding and state.adding.installed), bool(state.exported.files)
     kinds = say("colleague, project, container, bug report")
-    line, kept = terminal_line(made, plan), bool(EnvironmentFolder(Path(made.path)).guards)
+    line, kept = terminal_line(made, plan), bool(state.is_kept)
     holds = say("pip and uv keep it; press to let go") if kept else say("later installations may replace PyTorch")
+    whole = bool(state.verified and state.choices.level == "full")
     return [
         card(NOTEBOOK, say("A first notebook"), say("a fractal, and a network that learns"), "learn", done=opened),
         card(PACKAGES, say("Packages of your own"), say("with a preview of what changes"), "box", done=added),
         card(SAVE, say("Save the configuration"), kinds, "file", done=saved),
         html.Tile(KEEP, say("Keep this build"), holds, "lock", "good" if kept else "", say("on") if kept else ""),
+        card(MEASURE, say("Check everything"), say("and measure the speed (about a minute)"), "ok", done=whole),
         html.Tile("terminal", say("Use it in a terminal"), say("copies the line to type"), "terminal", copy=line),
         html.Tile("vscode", say("Use it in VS Code"), say("copies the interpreter's path"), "code", copy=made.python),
     ]
