@@ -36,7 +36,7 @@ from assistant.wizard.head import (
     write_notebook,
 )
 from assistant.wizard.panels import PAGES, PageView, Part, busy_footer, find_file
-from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, reword, shared
+from assistant.wizard.shared_widgets import Drawing, Fold, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
 LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
@@ -159,9 +159,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._pages[page] = PAGES[page](self.session)
         with self._pages[page].quiet():
             self._pages[page].follow(state)
-        parts = (self.banner, *self._pages[page].parts)
+        parts = (self.banner, *self._in_sight(self._pages[page].parts))
         if self.middle.children != parts:
             self.middle.children = parts
+
+    def _in_sight(self, parts: Iterable[widgets.Widget]) -> Iterable[widgets.Widget]:
+        """Yield the parts of a page and, after each fold that is open, what it holds; a fold that moves draws anew."""
+        for part in parts:
+            yield part
+            if isinstance(part, Fold):
+                part.observe(self._refold, "unfolded")
+                yield from part.children if part.unfolded else ()
+
+    def _refold(self, _change: object) -> None:
+        with self._lock:
+            self._draw_page(self._drawn)
 
     def _footer(self, state: State) -> Footer:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -19,8 +20,12 @@ STATIC = Path(__file__).with_name("static")
 
 
 def join_modules(*names: str) -> str:
-    """Return an ES module of several files: what widgets share comes before their own, as a module imports nothing."""
-    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+    """Return one text of several files: what widgets share comes before their own, as a module imports nothing.
+
+    Lines of comment stay here, as each browser would be sent them.
+    """
+    whole = "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+    return re.sub(r"^\s*(//.*|/\*[^*]*\*/)\n", "", whole, flags=re.MULTILINE)
 
 
 class Late(widgets.Widget):  # type: ignore[misc]  # the library has no types
@@ -105,7 +110,7 @@ class Head(anywidget.AnyWidget):
     """
 
     _esm = join_modules("element.js", "head.js")
-    _css = STATIC / "wizard.css"
+    _css = join_modules("wizard.css")
 
     links: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     languages: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
@@ -149,9 +154,10 @@ class Foot(anywidget.AnyWidget):
 
 
 class Fold(anywidget.AnyWidget):
-    """A line that shows and hides the widget after it."""
+    """A line that shows and hides its `children`; they are in the page, and in the browser, while it is unfolded."""
 
-    _esm = STATIC / "fold.js"
+    _esm = join_modules("fold.js")
+    children: tuple[widgets.Widget, ...] = ()
 
     title = traitlets.Unicode().tag(sync=True)
     unfolded = traitlets.Bool().tag(sync=True)

@@ -95,10 +95,12 @@ def test_where_no_widget_is_drawn_plain_text_says_what_to_do(wizard: SetupWizard
 
 def html_of(widget: widgets.Widget) -> str:
     """Gather all HTML below a widget, every fold opened."""
-    if isinstance(widget, Fold):
-        widget.unfolded = True
+    for child in getattr(widget, "children", ()):
+        if isinstance(child, Fold):
+            child.unfolded = True  # the page then holds what is below it
     own = widget.value if isinstance(widget, widgets.HTML | Details) else ""
-    return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
+    below = () if isinstance(widget, Fold) else getattr(widget, "children", ())
+    return own + "".join(html_of(child) for child in below)
 
 
 def offer_of(shown: SetupWizard) -> Offer:

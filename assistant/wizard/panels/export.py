@@ -43,9 +43,9 @@ class ExportPage(PageView):
         self.folder = make(widgets.Text, description=lambda: say("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         self.formats = make(Drawing)
-        controls = make(widgets.VBox, children=(self.folder, self.formats))
-        self._before = (self.lead, self.fold, controls)
-        self._after = (self.lead, self.files, self.fold, controls)
+        self.fold.children = (self.folder, self.formats)
+        self._before = (self.lead, self.fold)
+        self._after = (self.lead, self.files, self.fold)
         self.parts = self._before
 
     def follow(self, state: State) -> None:

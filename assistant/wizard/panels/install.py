@@ -296,8 +296,8 @@ class Done(PageView):
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
         self.fold = make(Fold, title=lambda: say("Add packages"))
-        box = make(widgets.VBox, children=(self.packages, self.adding))
-        self.parts = (self.next, self.fold, box, self.checks, self.where)
+        self.fold.children = (self.packages, self.adding)
+        self.parts = (self.next, self.fold, self.checks, self.where)
 
     def _add(self, text: str) -> None:
         """Begin to work out what adding packages would change, unless the text is empty."""

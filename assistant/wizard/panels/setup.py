@@ -67,7 +67,7 @@ class SetupPage(PageView):
         self.why = make(Details, title=lambda: say("Why this one, and what else would work"))
         self.commands = make(Details, title=lambda: say("The exact commands and the folder"))
         self.log = make(Details, title=lambda: say("The log"))
-        changes = (self.changes.fold, self.changes.box)
+        changes = (self.changes.fold,)
         self._views = {
             Stage.LOOKING: (self.lead, self.aside, *changes),
             Stage.READY: (self.lead, self.aside, *self.addons.parts, self.why, self.commands, *changes),
@@ -274,6 +274,7 @@ class Changes(Part):
         self._settable: tuple[Fact, ...] = ()
         self.fold = make(Fold, title=lambda: say("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
+        self.fold.children = (self.box,)
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
     def _open(self) -> None:
