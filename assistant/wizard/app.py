@@ -35,7 +35,7 @@ from assistant.wizard.head import (
     status_line,
     write_notebook,
 )
-from assistant.wizard.panels import PAGES, PageView, Part, busy_footer, find_file
+from assistant.wizard.panels import LATER, PAGES, PageView, Part, busy_footer, find_file
 from assistant.wizard.shared_widgets import Drawing, Fold, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
@@ -217,8 +217,13 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self.session.dispatch(Show(page=page))
 
     def _send_file(self, key: str, message: dict[str, object]) -> None:
-        """Send the file `key`, with the fields of `message`, to the browser; do nothing if there is none."""
-        if file := find_file(self.session.state, key):
+        """Send the file `key`, with the fields of `message`, to the browser; do nothing if there is none.
+
+        What a fold shows when it is opened is drawn now, and sent as a file is.
+        """
+        state = self.session.state
+        drawn = LATER[key](state).encode() if key in LATER else b""
+        if file := (key, drawn) if drawn else find_file(state, key):
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
     def _handle_foot_message(self, _widget: object, content: object, _buffers: object) -> None:

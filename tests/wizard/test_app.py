@@ -108,6 +108,14 @@ def offer_of(shown: SetupWizard) -> Offer:
     return shown._pages[Page.SETUP].offer
 
 
+def sent_later(shown: SetupWizard, key: str) -> str:
+    """Open a fold whose content is sent then, and give what arrives."""
+    sent: list[bytes] = []
+    shown.head.send = lambda _content, buffers: sent.extend(buffers)
+    shown.head._handle_custom_msg({"file": key, "read": True}, [])
+    return sent[0].decode()
+
+
 def press_on(shown: SetupWizard, key: str) -> None:
     """Press a button of a drawing, by its key."""
     shown.head._handle_custom_msg({"press": key}, [])
@@ -142,7 +150,8 @@ def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
     page.fact.value = "gpus[0].gfx"
     assert page.fact_value.placeholder == "gfx1100"
     page.fact_value.value = "gfx1100"
-    assert "set by you" in html_of(wizard)
+    assert "set by you" in sent_later(wizard, "facts")
+    assert 'data-file="facts"' in html_of(wizard)
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1100"
     assert 'data-press="fact:gpus[0].gfx"' in page.below.value
     wizard.head._handle_custom_msg({"press": "fact:gpus[0].gfx"}, [])

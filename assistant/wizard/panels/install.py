@@ -68,18 +68,26 @@ def _draw_consent(preview: Prepared) -> Markup:
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
     commands = html.code("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
-    sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
-    every = html.table(
-        ((package.name, package.version, sizes[package.name], package.url) for package in packages),
-        (say("Package"), say("Version"), say("Size"), say("Source")),
-    )
     ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
         + replaced
         + (ready if preview.ready else html.paragraph(say("These commands will run:")) + commands)
-        + html.details(say("Every package"), every)
+        + html.later(say("Every package"), PACKAGE_LIST)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
+    )
+
+
+PACKAGE_LIST = "every package"  # the key of what a fold shows once it is opened: `draw_packages`
+
+
+def draw_packages(state: State) -> Markup:
+    """Return a table of every package that an installation would put in place; nothing before they are resolved."""
+    packages = state.preview.resolution.packages if state.preview else ()
+    sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
+    return html.table(
+        ((package.name, package.version, sizes[package.name], package.url) for package in packages),
+        (say("Package"), say("Version"), say("Size"), say("Source")),
     )
 
 

@@ -55,7 +55,10 @@ function offer_files(root, model) {
 
 function unfold(root, { file }, buffers) {
   for (const fold of root.querySelectorAll("details[data-file]"))
-    if (fold.dataset.file === file) fold.querySelector("pre").textContent = new TextDecoder().decode(buffers[0]);
+    if (fold.dataset.file === file) {
+      const [place, text] = [fold.lastElementChild, new TextDecoder().decode(buffers[0])];
+      place[place.tagName === "PRE" ? "textContent" : "innerHTML"] = text; // a file as it is, else what the kernel drew
+    }
 }
 
 function save(_root, { name }, buffers) {
