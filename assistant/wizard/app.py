@@ -23,10 +23,12 @@ from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
     SHOW_FOLDER,
+    USE_KERNEL,
     ButtonAction,
     Footer,
     OpenNotebook,
     ShowFolder,
+    UseKernel,
     draw_banner,
     draw_head,
     draw_progress,
@@ -115,6 +117,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 send_notebook(self.foot, action, view)
             elif isinstance(action, ShowFolder):
                 self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
+            elif isinstance(action, UseKernel):
+                self.foot.send({"event": USE_KERNEL, "detail": {"kernel": action.kernel}, "view": view})
             else:
                 self.session.dispatch(action)
             with self._lock:
@@ -233,6 +237,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.run_aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
+        elif message.get("refused") == USE_KERNEL:
+            self.foot.note = html.inline(say("Choose the new kernel in the notebook: menu Kernel, Change Kernel."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 

@@ -20,7 +20,7 @@ from assistant.wizard.shared_widgets import Foot, Head
 
 NOTEBOOK = "first-steps.ipynb"
 # Events for JupyterLab's extension (labextension/static/remoteEntry.js).
-OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"
+OPEN_NOTEBOOK, SHOW_FOLDER, USE_KERNEL = "ptsa-open-notebook", "ptsa-open-file", "ptsa-use-kernel"
 
 
 class OpenNotebook(Record, frozen=True):
@@ -37,7 +37,13 @@ class ShowFolder(Record, frozen=True):
     path: str
 
 
-ButtonAction = Action | OpenNotebook | ShowFolder  # what a button does
+class UseKernel(Record, frozen=True):
+    """Change the notebook that asked what is wrong with its cell to a kernel."""
+
+    kernel: str
+
+
+ButtonAction = Action | OpenNotebook | ShowFolder | UseKernel  # what a button does
 
 
 class Other(Record, frozen=True):
@@ -185,8 +191,9 @@ def draw_head(head: Head, state: State) -> None:
     head.view = f"{state.page.value} {find_stage(state).value}" if state.page is Page.SETUP else state.page.value
     if state.page is Page.ENVIRONMENTS and state.environments.repair:
         head.view += " difference"
-    if state.page is Page.WRONG and is_diagnosis_current(state) and state.diagnosed.diagnoses:
-        head.view += f" {state.diagnosed.diagnoses[0].key}"  # its heading is the answer, which is then read out
+    if state.page is Page.WRONG and is_diagnosis_current(state) and state.pasted.text:
+        found = state.diagnosed.diagnoses
+        head.view += f" {found[0].key if found else 'unknown'}"  # its heading is the answer, which is then read out
 
 
 def status_line(state: State) -> str:

@@ -44,7 +44,7 @@ from assistant.session.state import (
     Verified,
     find_stage,
 )
-from assistant.wizard.head import OpenNotebook, draw_progress
+from assistant.wizard.head import OpenNotebook, UseKernel, draw_progress
 from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_restart_warning
@@ -276,6 +276,19 @@ def test_what_was_done_is_ticked(page: SetupPage) -> None:
     assert page.done.next.value.count("ptsa-light-good") == 1
     page.follow(replace(state, exported=Exported(files=("a",))))
     assert page.done.next.value.count("ptsa-light-good") == 2
+
+
+def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
+    """Its kernel is changed by one press; where the page is not beside a notebook, a first one is opened."""
+    made = Installed(environment=Environment(path="/env", python="/env/bin/python", kernel="pt"), proof=PROVED.report)
+    state = after(*WHOLE[:2], (Task.INSTALL, made))
+    for failed in (True, False):
+        page = SetupPage(Session(LiveHost(), InlineRunner(), state=State(failed_cell=failed)))
+        offered = page.footer(state)
+        names = [offered.label, *(other.label for other in offered.others)]
+        assert ("Use it in this notebook" in names) is failed
+        assert offered.actions[0] == UseKernel(kernel="pt") if failed else isinstance(offered.actions[0], OpenNotebook)
+        page.close()
 
 
 def test_one_download_has_one_size() -> None:

@@ -34,7 +34,7 @@ from assistant.session.steps import TITLES, split_requirements
 from assistant.verify import Picture
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles
+from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, UseKernel, titles
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
 from assistant.wizard.panels.export import usual_purpose
@@ -292,8 +292,9 @@ SAVE, PACKAGES, NOTEBOOK, KEEP, MEASURE = "save", "packages", "notebook", "keep"
 class Done(PageView):
     """Cards to go on with, which tick themselves, packages to add, and the checks."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, at_cell: bool = False) -> None:
         super().__init__(session)
+        self.at_cell = at_cell  # whether a notebook waits for it whose cell failed
         self.adding = make(Drawing)
         self.checks = make(Details, title=lambda: say("The checks, one by one, with times"))
         self.where = make(Details, title=lambda: say("Where it is"))
@@ -348,8 +349,12 @@ class Done(PageView):
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
         name = state.environment.launcher_name if state.environment else ""
         note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
-        label = say("Open a notebook with it")
-        return Footer(label=label, actions=_open_notebook(state), note=note, others=(another,))
+        label, opens = say("Open a notebook with it"), _open_notebook(state)
+        if self.at_cell and state.environment and state.environment.kernel:
+            use = (UseKernel(kernel=state.environment.kernel),)
+            others = (Other(label=label, actions=opens), another)
+            return Footer(label=say("Use it in this notebook"), actions=use, note=name, others=others)
+        return Footer(label=label, actions=opens, note=note, others=(another,))
 
 
 def draw_done(state: State) -> Markup:

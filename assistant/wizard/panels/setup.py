@@ -58,6 +58,7 @@ class SetupPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._at_cell = session.state.failed_cell
         self.lead, self.aside, self.offer = make(Drawing), make(Drawing), Offer(session)
         self.aside.add_class("ptsa-aside")
         self.receipt = Receipt()
@@ -81,7 +82,7 @@ class SetupPage(PageView):
     @cached_property
     def done(self) -> Done:
         """What comes after a setup; made when the first one is finished."""
-        done = Done(self.session)
+        done = Done(self.session, at_cell=self._at_cell)
         self._views[Stage.DONE] = (self.lead, self.aside, *done.parts, self.log)
         return done
 
