@@ -258,6 +258,9 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
     return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
 
 
+OWN_MISTAKES = {"own-line", "own-shapes"}  # the symptoms of a program that failed by a mistake of its own
+
+
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
     """Return the symptoms that a log without a known cause tells, and the one thing to look at next, by hints.toml.
 
@@ -274,6 +277,9 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     step = _first_advice((row for _program, _at, row in ranked), log, machine)
     if step is None and not _tells_no_trouble(log) and (ERROR.search(log.text) or not log.prose.asks_for_nothing):
         step = _first_advice(plain_table("hints.toml")["step"], log, machine)
+    own = [row for row in plain_table("hints.toml")["hint"] if row["key"] in OWN_MISTAKES]
+    if step and (said := [row for row in own if step.text == _(row["text"])]):  # nothing to look for
+        seen, step = said, None
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -289,16 +289,34 @@ def _better_build(log: Log, machine: Machine) -> Remedy | None:
     )
 
 
-def offer_torch_for_kernel(causes: tuple[Diagnosis, ...], log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
-    """Return the causes; if the log says that torch is missing, a "kernel-env-mismatch" gets a remedy to install it."""
+LACKS_TORCH = 0.97  # chosen: asked and not found, but for what a cell adds to `sys.path`
+
+
+def offer_torch_for_kernel(
+    causes: tuple[Diagnosis, ...], log: Log, machine: Machine, takes: Callable[[Plan], bool]
+) -> tuple[Diagnosis, ...]:
+    """Return the causes; if the log says that torch is missing, a "kernel-env-mismatch" gets a remedy to install it.
+
+    It goes into the kernel's environment if that `takes` the plan, else into a new one for the notebook to run in. If
+    the kernel's Python told its packages, it is no guess that torch is missing there, and that is said.
+    """
     lacks = "torch" not in machine.packages and _NO_TORCH.search(log.text)
     plan = plan_for(machine, PlanRequest()) if lacks else None
     if plan is None:
         return causes
-    text = _("Install PyTorch into the environment of this kernel.")
+    text = _("Make an environment with PyTorch, and let this notebook run in it.")
+    if takes(plan):
+        text = _("Install PyTorch into the environment of this kernel.")
     remedy = Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],))
+    told = {
+        "title": _("The environment of this notebook has no PyTorch"),
+        "cause": _("Its kernel was asked which packages it has, and torch is not among them."),
+        "confidence": LACKS_TORCH,
+    }
     return tuple(
-        replace(cause, remedies=(*cause.remedies, remedy)) if cause.key == "kernel-env-mismatch" else cause
+        replace(cause, remedies=(*cause.remedies, remedy), **(told if machine.packages else {}))
+        if cause.key == "kernel-env-mismatch"
+        else cause
         for cause in causes
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from assistant.i18n import Message, _, render, sentences
 from assistant.install import ChangeRequest, EnvironmentFolder, Site, Tools, Unsolved
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
-from assistant.model.plan import Backend, name_of
+from assistant.model.plan import Backend, Plan, name_of
 from assistant.model.report import Environment, LogLine, Progress, Step
 from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
@@ -66,7 +67,8 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
     causes = find_causes_and_lines(log, log_machine)
     diagnoses, lines = tuple(cause for cause, _line in causes), [line for _cause, line in causes]
     if state.failed_cell and state.environment:
-        diagnoses = offer_torch_for_kernel(diagnoses, log, machine)
+        takes = partial(takes_plan, state.environment)
+        diagnoses = offer_torch_for_kernel(diagnoses, log, machine, takes)
     return Diagnosed(
         findings=findings,
         diagnoses=diagnoses,
@@ -338,12 +340,16 @@ def fix_folder(fix: Fix, state: State) -> str:
     is not the setup's, unless a cell failed.
     """
     plan, environment = fix.remedy.plan, fix.environment
-    if plan is None or environment is None or is_own_environment(environment.path):
+    if plan is None or environment is None or (environment == state.environment and not state.failed_cell):
         return ""
-    if environment == state.environment and not state.failed_cell:
-        return ""
-    site = Site.read(Path(environment.path), LiveHost(), with_packages=False)
-    return environment.path if site.minor == plan.python else ""
+    return environment.path if takes_plan(environment, plan) else ""
+
+
+def takes_plan(environment: Environment, plan: Plan) -> bool:
+    """Return whether a plan can go into an environment: of its version of Python, and not the assistant's own."""
+    if is_own_environment(environment.path):
+        return False
+    return Site.read(Path(environment.path), LiveHost(), with_packages=False).minor == plan.python
 
 
 class Help(NamedTuple):

@@ -322,10 +322,14 @@ class Planned(Record, frozen=True):
 
 
 class Installed(Record, frozen=True):
-    """The environment that was made, and what its installation verified; None where it was there already."""
+    """The environment that was made, and what its installation verified; None where it was there already.
+
+    `keeps` are the pins by which pip and uv keep its build; None where nobody has looked.
+    """
 
     environment: Environment
     proof: Report | None = None
+    keeps: tuple[str, ...] | None = None
 
 
 class Verified(Record, frozen=True):
@@ -528,6 +532,13 @@ class State(Record, frozen=True):
     def environment(self) -> Environment | None:
         """The environment that was made."""
         return self.installed.environment if self.installed else None
+
+    @property
+    def is_kept(self) -> bool | None:
+        """Whether pip and uv keep the build of the environment that was made; None while that is not known."""
+        row = self.survey.summary_at(self.environment.path) if self.environment else None
+        keeps = row.keeps if row and not row.unread else self.installed.keeps if self.installed else None
+        return None if keeps is None else bool(keeps)
 
     @property
     def report(self) -> Report | None:

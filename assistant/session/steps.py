@@ -130,7 +130,8 @@ def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> I
     there = () if prepared.site is None else _findings_in(built.environment, state, tools)
     for finding in (*there, *prepared.by_project):
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-    return Installed(environment=built.environment, proof=proof)
+    keeps = EnvironmentFolder.guards_of(Path(built.environment.path))
+    return Installed(environment=built.environment, proof=proof, keeps=keeps)
 
 
 def _verify(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:

@@ -23,19 +23,22 @@ from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
     SHOW_FOLDER,
+    USE_KERNEL,
     ButtonAction,
     Footer,
     OpenNotebook,
     ShowFolder,
+    UseKernel,
     draw_banner,
     draw_head,
     draw_progress,
     no_widgets_text,
     send_notebook,
+    status_line,
     write_notebook,
 )
-from assistant.wizard.panels import PAGES, PageView, Part, busy_footer, find_file
-from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, reword, shared
+from assistant.wizard.panels import LATER, PAGES, PageView, Part, busy_footer, find_file
+from assistant.wizard.shared_widgets import Drawing, Fold, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
 LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
@@ -45,9 +48,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     """The guided setup as a widget; `session` holds everything that it knows."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(layout=shared(widgets.Layout))
-        self.add_class("ptsa-wizard")
-        self.add_class("ptsa-guide")
+        super().__init__(layout=shared(widgets.Layout), _dom_classes=("ptsa-wizard", "ptsa-guide"))
         self.session = session
         self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
@@ -116,6 +117,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 send_notebook(self.foot, action, view)
             elif isinstance(action, ShowFolder):
                 self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
+            elif isinstance(action, UseKernel):
+                self.foot.send({"event": USE_KERNEL, "detail": {"kernel": action.kernel}, "view": view})
             else:
                 self.session.dispatch(action)
             with self._lock:
@@ -160,9 +163,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._pages[page] = PAGES[page](self.session)
         with self._pages[page].quiet():
             self._pages[page].follow(state)
-        parts = (self.banner, *self._pages[page].parts)
+        parts = (self.banner, *self._in_sight(self._pages[page].parts))
         if self.middle.children != parts:
             self.middle.children = parts
+
+    def _in_sight(self, parts: Iterable[widgets.Widget]) -> Iterable[widgets.Widget]:
+        """Yield the parts of a page and, after each fold that is open, what it holds; a fold that moves draws anew."""
+        for part in parts:
+            yield part
+            if isinstance(part, Fold):
+                part.observe(self._refold, "unfolded")
+                yield from part.children if part.unfolded else ()
+
+    def _refold(self, _change: object) -> None:
+        with self._lock:
+            self._draw_page(self._drawn)
 
     def _footer(self, state: State) -> Footer:
         return (
@@ -181,7 +196,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         stop = [("stop", say("Cancel"), shown.cancel)] if state.running else []
         main = [("main", shown.label, shown.able)] if shown.label else []
         self.foot.buttons = [*main, *others, *stop]
-        self.foot.note = html.inline(shown.note)
+        self.foot.note, self.foot.status = html.inline(shown.note), status_line(state)
         draw_progress(self.foot, state, self._since)
 
     def _handle_head_message(self, _widget: object, content: object, _buffers: object) -> None:
@@ -195,6 +210,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             with self._lock:
                 self.catch_up()
                 actions = self._pages[self._drawn.page].pressed(press, self._drawn)
+                self._draw(self._drawn)  # what was pressed may show more
             self._do(actions, message.get("view"))
         if isinstance(key, str):
             self.session.run_aside(lambda: self._send_file(key, message))
@@ -205,8 +221,13 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self.session.dispatch(Show(page=page))
 
     def _send_file(self, key: str, message: dict[str, object]) -> None:
-        """Send the file `key`, with the fields of `message`, to the browser; do nothing if there is none."""
-        if file := find_file(self.session.state, key):
+        """Send the file `key`, with the fields of `message`, to the browser; do nothing if there is none.
+
+        What a fold shows when it is opened is drawn now, and sent as a file is.
+        """
+        state = self.session.state
+        drawn = LATER[key](state).encode() if key in LATER else b""
+        if file := (key, drawn) if drawn else find_file(state, key):
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
     def _handle_foot_message(self, _widget: object, content: object, _buffers: object) -> None:
@@ -216,6 +237,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.run_aside(self._write_notebook)
         elif message.get("refused") == SHOW_FOLDER:
             self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
+        elif message.get("refused") == USE_KERNEL:
+            self.foot.note = html.inline(say("Choose the new kernel in the notebook: menu Kernel, Change Kernel."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 

@@ -10,7 +10,7 @@ from assistant.model.errors import Cancelled
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record
-from assistant.model.report import Environment, Step
+from assistant.model.report import Environment, Part, Step
 from assistant.model.visible import Markup, style, tag, visible
 from assistant.session.actions import Action
 from assistant.session.remediation import is_diagnosis_current
@@ -20,7 +20,7 @@ from assistant.wizard.shared_widgets import Foot, Head
 
 NOTEBOOK = "first-steps.ipynb"
 # Events for JupyterLab's extension (labextension/static/remoteEntry.js).
-OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"
+OPEN_NOTEBOOK, SHOW_FOLDER, USE_KERNEL = "ptsa-open-notebook", "ptsa-open-file", "ptsa-use-kernel"
 
 
 class OpenNotebook(Record, frozen=True):
@@ -37,7 +37,13 @@ class ShowFolder(Record, frozen=True):
     path: str
 
 
-ButtonAction = Action | OpenNotebook | ShowFolder  # what a button does
+class UseKernel(Record, frozen=True):
+    """Change the notebook that asked what is wrong with its cell to a kernel."""
+
+    kernel: str
+
+
+ButtonAction = Action | OpenNotebook | ShowFolder | UseKernel  # what a button does
 
 
 class Other(Record, frozen=True):
@@ -164,7 +170,7 @@ def draw_simulation(machine: str) -> Markup:
 
 
 def draw_head(head: Head, state: State) -> None:
-    """Set the head's words, links, language, page, view and status to those of a state."""
+    """Set the head's words, links, language, page and view to those of a state."""
     names = {
         Page.SETUP: say("The setup"),
         Page.ENVIRONMENTS: say("My environments"),
@@ -185,13 +191,13 @@ def draw_head(head: Head, state: State) -> None:
     head.view = f"{state.page.value} {find_stage(state).value}" if state.page is Page.SETUP else state.page.value
     if state.page is Page.ENVIRONMENTS and state.environments.repair:
         head.view += " difference"
-    if state.page is Page.WRONG and is_diagnosis_current(state) and state.diagnosed.diagnoses:
-        head.view += f" {state.diagnosed.diagnoses[0].key}"  # its heading is the answer, which is then read out
-    head.status = _status_line(state)
+    if state.page is Page.WRONG and is_diagnosis_current(state) and state.pasted.text:
+        found = state.diagnosed.diagnoses
+        head.view += f" {found[0].key if found else 'unknown'}"  # its heading is the answer, which is then read out
 
 
-def _status_line(state: State) -> str:
-    """Return in one line what is going on, else the status of the furthest step that began; "" if none did.
+def status_line(state: State) -> str:
+    """Return what is going on, to be read out, else the status of the furthest step that began; "" if none did.
 
     On the page of environments it is the status of its own last task; if packages could not be resolved, the reason.
     """
@@ -212,14 +218,21 @@ def _status_line(state: State) -> str:
 
 def draw_progress(foot: Foot, state: State, since: float) -> None:
     """Set the foot's bar, its text and figures; `since` is when the running task began, in seconds since 1970."""
-    foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
+    foot.words = {
+        "progress": say("Progress"),
+        "elapsed": say("{time} so far"),
+        "checks": say("{done} of {total} checks done"),
+    }
     progress = state.progress
     share = progress.share if progress else None
+    checks = share if progress and progress.unit == "checks" else 0
+    after_checks = progress is not None and progress.part is Part.REGISTER
     shown = {
         "running": state.running is not None,
         "quiet": bool(state.running and state.running.only_reads),
         "share": None if share is None else int(100 * share),
         "text": visible(render(progress.text)) if progress else "",
+        "checks": 1 if after_checks else checks,
         "since": since,
     }
     foot.send_progress(shown, {"figures": render(progress.figures) if progress else ""})

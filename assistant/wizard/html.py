@@ -140,8 +140,12 @@ def fetch(name: str, key: str) -> Markup:
 
 def peek(summary: str, key: str) -> Markup:
     """Return a fold for a file's text under a sentence; the wizard is asked for it only when that is opened."""
-    place = tag("pre", "", class_="ptsa-code", tabindex=0)
-    return tag("details", tag("summary", summary), place, data_file=key)
+    return later(summary, key, tag("pre", "", class_="ptsa-code", tabindex=0))
+
+
+def later(summary: str, key: str, place: Markup | None = None) -> Markup:
+    """Return a fold for what is long and seldom read: the wizard is asked for `key` when it is opened."""
+    return tag("details", tag("summary", summary), place or tag("div", ""), data_file=key)
 
 
 def code(text: str) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -20,12 +21,41 @@ STATIC = Path(__file__).with_name("static")
 
 
 def join_modules(*names: str) -> str:
-    """Return an ES module of several files: what widgets share comes before their own, as a module imports nothing."""
-    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+    """Return one text of several files: what widgets share comes before their own, as a module imports nothing.
+
+    Lines of comment stay here, as each browser would be sent them.
+    """
+    whole = "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+    return re.sub(r"^\s*(//.*|/\*[^*]*\*/)\n", "", whole, flags=re.MULTILINE)
+
+
+class Late(widgets.Widget):  # type: ignore[misc]  # the library has no types
+    """A widget of which the browser hears when it is shown first, with all that it holds by then: one message."""
+
+    def open(self) -> None:
+        """Wait for `model_id`, which is asked for when this is shown."""
+
+    @property
+    def model_id(self) -> str:
+        """The model's number; the browser is told of the model now, if it has not been."""
+        if self.comm is None:
+            super().open()
+        return str(super().model_id)
+
+    def close(self) -> None:
+        """Free the model, and write its words anew no more."""
+        _worded.pop(self, None)
+        super().close()
+
+
+@cache
+def _late(kind: type[widgets.Widget]) -> type[widgets.Widget]:
+    """Return a kind of widget that is `Late`."""
+    return type(kind.__name__, (Late, kind), {"__module__": kind.__module__})
 
 
 def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
-    """Return a new widget of a kind with these traits; how it looks is said by the stylesheet alone.
+    """Return a new `Late` widget of a kind with these traits; how it looks is said by the stylesheet alone.
 
     One layout and one style serve all of a kind: else the browser would be sent three models for each widget. A trait
     that is a `Message`, or a function that returns words, is put in the language in force, and again by `reword`.
@@ -33,7 +63,7 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
     words = {name: value for name, value in traits.items() if callable(value) or isinstance(value, Message)}
-    made = kind(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))
+    made = _late(kind)(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))  # type: ignore[arg-type]  # mypy sees no hash of a class
     if words:
         _worded[made] = words
     return made
@@ -51,24 +81,15 @@ def _in_force(words: Words) -> dict[str, object]:
 def reword() -> None:
     """Write the words of all widgets anew, in the language in force; what was typed, chosen and opened stays."""
     for widget, words in list(_worded.items()):
-        if widget.comm is not None:
-            with widget.hold_sync():
-                for name, text in _in_force(words).items():
-                    setattr(widget, name, text)
+        with widget.hold_sync():
+            for name, text in _in_force(words).items():
+                setattr(widget, name, text)
 
 
 @cache
 def shared(kind: type[widgets.Widget]) -> widgets.Widget:
     """Return the one layout or style for all widgets of a kind."""
     return kind()
-
-
-def show(widget: widgets.Widget, *, visible: bool) -> None:
-    """Show or hide a widget by a class, as its layout belongs to others, too."""
-    if visible:
-        widget.remove_class("ptsa-hidden")
-    else:
-        widget.add_class("ptsa-hidden")
 
 
 def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
@@ -88,7 +109,7 @@ class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types
 
 
 class Head(anywidget.AnyWidget):
-    """The title, the ways to the other pages, the language, and the line that screen readers read out.
+    """The title, the ways to the other pages, and the language.
 
     A press arrives as `{"page": key}` or `{"language": code}`; `links` are (key, words), `languages` (code, name).
     `view` changes with what is shown: its heading then takes the focus. While `held`, no control can be changed.
@@ -96,14 +117,13 @@ class Head(anywidget.AnyWidget):
     """
 
     _esm = join_modules("element.js", "head.js")
-    _css = STATIC / "wizard.css"
+    _css = join_modules("wizard.css")
 
     links: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     languages: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     language = traitlets.Unicode().tag(sync=True)
     page = traitlets.Unicode().tag(sync=True)
     view = traitlets.Unicode().tag(sync=True)
-    status = traitlets.Unicode().tag(sync=True)
     words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
     held = traitlets.Bool().tag(sync=True)
 
@@ -113,8 +133,9 @@ class Foot(anywidget.AnyWidget):
 
     `buttons` are (name, words, whether it can be pressed). A press arrives as `{"press": name, "offer": n, "view":
     id}`; `offer` counts what was offered: a press that meant something else by now is recognised by it. `note` is HTML,
-    as in a `Drawing`. A message `{"event": name, "detail": …, "view": id}` is dispatched as an event of that page's
-    document; if nobody there takes it, `{"refused": name, "detail": …}` comes back.
+    as in a `Drawing`; screen readers read `status` out. A message `{"event": name, "detail": …, "view": id}` is
+    dispatched as an event of that page's document; if nobody there takes it, `{"refused": name, "detail": …}` comes
+    back.
     """
 
     _esm = join_modules("element.js", "hand_on.js", "foot.js")
@@ -122,6 +143,7 @@ class Foot(anywidget.AnyWidget):
     buttons: traitlets.List[tuple[str, str, bool]] = traitlets.List().tag(sync=True)
     offer = traitlets.Int().tag(sync=True)
     note = traitlets.Unicode().tag(sync=True)
+    status = traitlets.Unicode().tag(sync=True)
     words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
     _checked = traitlets.validate("note")(_only_markup)
@@ -139,9 +161,10 @@ class Foot(anywidget.AnyWidget):
 
 
 class Fold(anywidget.AnyWidget):
-    """A line that shows and hides the widget after it."""
+    """A line that shows and hides its `children`; they are in the page, and in the browser, while it is unfolded."""
 
-    _esm = STATIC / "fold.js"
+    _esm = join_modules("fold.js")
+    children: tuple[widgets.Widget, ...] = ()
 
     title = traitlets.Unicode().tag(sync=True)
     unfolded = traitlets.Bool().tag(sync=True)

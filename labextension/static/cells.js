@@ -69,8 +69,10 @@ class Answer {
     this.waiting.setAttribute("role", "status");
   }
 
-  async ask(printed, session) {
+  async ask(printed, asker) {
     const { shell, serviceManager } = this.app;
+    const { session } = asker.sessionContext;
+    this.asker = asker;
     if (!this.panel.isAttached) shell.add(this.panel, "right", { rank: 1100 });
     shell.activateById(this.panel.id);
     this.panel.node.append(this.waiting);
@@ -107,6 +109,14 @@ class Answer {
     return at_hand();
   }
 
+  // The answer made an environment: the notebook that asked goes on with its kernel.
+  async use({ kernel: name }) {
+    const { shell, serviceManager } = this.app;
+    await serviceManager.kernelspecs.refreshSpecs(); // the kernel may be a minute old
+    await this.asker.sessionContext.changeKernel({ name });
+    shell.activateById(this.asker.id);
+  }
+
   // Widgets are drawn for documents alone: what ipywidgets asks of one stands here.
   async show_widgets() {
     const nothing = { getMetadata: () => undefined, metadata: new Map() };
@@ -130,10 +140,15 @@ export async function ask_about_cells(app, lab, { tracker, palette, rendermime }
     asking = true;
     answer ??= new Answer(app, lab, { apputils, outputarea, lumino, widgets, rendermime });
     await answer
-      .ask(printed_by(cell), panel.sessionContext.session)
+      .ask(printed_by(cell), panel)
       .catch((error) => lab.show_error(lab.words.unasked, error));
     asking = false;
   };
+  document.addEventListener("ptsa-use-kernel", (event) => {
+    if (!answer?.panel.node.contains(event.target) || answer.asker.isDisposed) return;
+    event.preventDefault();
+    answer.use(event.detail).catch((error) => lab.show_error(lab.words.unopened, error));
+  });
   const offer = (panel, cell) => {
     const { node } = cell.outputArea;
     node.querySelector(":scope > .ptsa-ask")?.remove();

@@ -69,7 +69,10 @@
     .ptsa-ask:hover { background: var(--jp-layout-color2); }
     .ptsa-ask:focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: 1px; }
     .ptsa-starting { position: absolute; inset: 0; display: grid; place-items: center; pointer-events: none;
-      color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
+      align-content: center; gap: 1rem; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
+    .ptsa-starting::before { content: ""; width: 28px; height: 28px; border: 3px solid var(--jp-border-color2);
+      border-top-color: var(--jp-brand-color1); border-radius: 50%; animation: ptsa-turn 1s linear infinite; }
+    @keyframes ptsa-turn { to { transform: rotate(1turn); } }
   `;
 
   let scope = {};

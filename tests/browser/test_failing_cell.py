@@ -105,6 +105,20 @@ def test_a_traceback_is_mended_by_two_clicks(open_notebook, jupyter_server) -> N
     main_button(wizard, "Find the cause")  # what was mended is offered no other fix
 
 
+def test_the_notebook_that_asked_gets_the_kernel_that_was_made(open_notebook, jupyter_server) -> None:
+    """What the press on “Use it in this notebook” sends reaches JupyterLab, and only from the page at its side."""
+    page = open_cells(open_notebook, jupyter_server.root_dir, "python3", "1 / 0")
+    cell = run_cell(page, 0)
+    answer_of(page, cell)
+    wizard = page.locator(".ptsa-side .ptsa-wizard")
+    expect(wizard.get_by_role("heading", name="The code itself fails, in line 1")).to_be_visible(timeout=TASK_MS)
+    asked = """(node) => node.dispatchEvent(
+        new CustomEvent("ptsa-use-kernel", { detail: { kernel: "broken" }, bubbles: true, cancelable: true }))"""
+    assert page.locator("body").evaluate(asked)  # nobody takes it
+    assert not wizard.locator(".ptsa-foot").evaluate(asked)
+    page.wait_for_function("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.name === 'broken'")
+
+
 def test_a_traceback_that_nobody_knows_gets_the_next_step(open_notebook, jupyter_server) -> None:
     """By the command, and by the magic in a kernel that has the assistant: what to do with it is said."""
     load = "%load_ext torch_setup_assistant"

@@ -95,15 +95,30 @@ def test_where_no_widget_is_drawn_plain_text_says_what_to_do(wizard: SetupWizard
 
 def html_of(widget: widgets.Widget) -> str:
     """Gather all HTML below a widget, every fold opened."""
-    if isinstance(widget, Fold):
-        widget.unfolded = True
+    for child in getattr(widget, "children", ()):
+        if isinstance(child, Fold):
+            child.unfolded = True  # the page then holds what is below it
     own = widget.value if isinstance(widget, widgets.HTML | Details) else ""
-    return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
+    below = () if isinstance(widget, Fold) else getattr(widget, "children", ())
+    return own + "".join(html_of(child) for child in below)
 
 
 def offer_of(shown: SetupWizard) -> Offer:
     """Find the offer to go on with a saved setup."""
     return shown._pages[Page.SETUP].offer
+
+
+def sent_later(shown: SetupWizard, key: str) -> str:
+    """Open a fold whose content is sent then, and give what arrives."""
+    sent: list[bytes] = []
+    shown.head.send = lambda _content, buffers: sent.extend(buffers)
+    shown.head._handle_custom_msg({"file": key, "read": True}, [])
+    return sent[0].decode()
+
+
+def press_on(shown: SetupWizard, key: str) -> None:
+    """Press a button of a drawing, by its key."""
+    shown.head._handle_custom_msg({"press": key}, [])
 
 
 def test_the_wizard_says_the_same_in_every_run(wizard: SetupWizard) -> None:
@@ -135,12 +150,13 @@ def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
     page.fact.value = "gpus[0].gfx"
     assert page.fact_value.placeholder == "gfx1100"
     page.fact_value.value = "gfx1100"
-    assert "set by you" in html_of(wizard)
+    assert "set by you" in sent_later(wizard, "facts")
+    assert 'data-file="facts"' in html_of(wizard)
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1100"
-    assert 'data-press="fact:gpus[0].gfx"' in page.facts.value
+    assert 'data-press="fact:gpus[0].gfx"' in page.below.value
     wizard.head._handle_custom_msg({"press": "fact:gpus[0].gfx"}, [])
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1031"
-    assert page.facts.value == ""
+    assert "fact:" not in page.below.value
 
 
 @pytest.mark.parametrize(
@@ -151,6 +167,7 @@ def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(wizard: SetupW
     before, page = wizard.session.state, changes_of(wizard)
     page.fact.value, page.fact_value.value = fact, value
     assert value in page.fault.value
+    assert page.box.children[page.box.children.index(page.fact_value) + 1] is page.fault
     assert "Example" in page.fault.value
     assert wizard.session.state is before
 
@@ -161,6 +178,7 @@ def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> Non
     page = changes_of(wizard)
     page.target.value = folder
     assert "full path" in page.fault.value
+    assert page.box.children[page.box.children.index(page.target) + 1] is page.fault
     assert wizard.session.state.choices.target == ""
 
 
@@ -306,8 +324,8 @@ def test_hostile_text_of_a_saved_setup_is_shown_as_text(tmp_path: Path) -> None:
     host = ReplayHost(load(MACHINE))
     shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in offer_of(shown).text.value
-    assert "&lt;img" in offer_of(shown).text.value
+    assert "another machine" in offer_of(shown).drawing.value
+    assert "&lt;img" in offer_of(shown).drawing.value
     assert Tags(html_of(shown)).found == []
     shown.close()
 
@@ -523,11 +541,11 @@ def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: P
     session.begin(Task.PLAN)
     shown = wizard_on(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in offer_of(shown).text.value
-    assert "RTX 4090" in offer_of(shown).text.value
-    assert "ptsa-hidden" in offer_of(shown).resume._dom_classes
-    offer_of(shown).drop.click()
-    assert "ptsa-hidden" in offer_of(shown)._dom_classes
+    assert "another machine" in offer_of(shown).drawing.value
+    assert "RTX 4090" in offer_of(shown).drawing.value
+    assert "offer:resume" not in offer_of(shown).drawing.value
+    press_on(shown, "offer:drop")
+    assert not offer_of(shown).drawing.value
     assert store.read() is None
     shown.close()
 
@@ -541,10 +559,10 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
-    assert "got as far as Install" in offer_of(shown).text.value
-    offer_of(shown).resume.click()
+    assert "got as far as Install" in offer_of(shown).drawing.value
+    press_on(shown, "offer:resume")
     assert shown.session.state.plan == session.state.plan
-    assert "ptsa-hidden" in offer_of(shown)._dom_classes
+    assert not offer_of(shown).drawing.value
     shown.close()
 
 
@@ -561,7 +579,7 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
     shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
-    assert "is finished" in offer_of(shown).text.value
+    assert "is finished" in offer_of(shown).drawing.value
     assert shown.foot.buttons[0] == ("main", "Use it", True)
     shown.press("main")
     assert shown.session.state.environment == made
@@ -608,7 +626,7 @@ def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> 
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
     shown.speak("zh_CN")
-    hidden = "ptsa-hidden" in offer_of(shown)._dom_classes
+    hidden = not offer_of(shown).drawing.value
     shown.speak("en")
     shown.close()
     assert hidden

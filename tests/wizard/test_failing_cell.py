@@ -22,8 +22,8 @@ from assistant.session.remediation import all_fixes, best_fix_name, fix_folder
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
 from assistant.session.store import Store, state_for_cell
-from assistant.wizard import magic
-from assistant.wizard.panels.answer import draw_causes
+from assistant.wizard import html, magic
+from assistant.wizard.panels.answer import draw_causes, draw_title
 from assistant.wizard.panels.diagnose import apply_actions, make_footer
 
 pytestmark = pytest.mark.process
@@ -98,6 +98,66 @@ def test_a_kernel_without_torch_is_offered_the_build_that_fits(tmp_path: Path) -
         if way:
             assert apply_actions(way, session.state)[0] == Choose(target=str(tmp_path / "env"))
             assert make_footer(session.state).label == "Mend it"
+
+
+def test_a_kernel_that_answers_without_torch_is_no_guess(tmp_path: Path) -> None:
+    """What is said is what was seen; where its environment cannot take the build, no words promise that."""
+    log = "Cell In[1], line 1\n----> 1 import torch\nModuleNotFoundError: No module named 'torch'"
+    asked = replace(MACHINE, packages={"numpy": "2.1.0"})
+    for folder, text in (("env", "into the environment of this kernel"), (".assistant/env", "Make an environment")):
+        python = make_environment(tmp_path / folder)
+        begins = replace(state_for_cell(log, str(python)), detected=Detected(detection=Detection(machine=asked)))
+        session = Session(LiveHost(), InlineRunner(), None, begins)
+        session.begin(Task.DIAGNOSE)
+        cause = session.state.diagnosed.diagnoses[0]
+        assert cause.sure
+        assert "The environment of this notebook has no PyTorch" in draw_title(session.state)
+        assert text in str(cause.remedies[-1].text)
+
+
+CELL = """---------
+{kind}   Traceback (most recent call last)
+Cell In[3], line 2
+      1 a = 1
+----> 2 {code}
+
+{kind}: {why}
+"""
+MISTAKES = {
+    "zero": ("1 / 0", "ZeroDivisionError", "division by zero"),
+    "shape": ("np.zeros(3).reshape(2, 2)", "ValueError", "cannot reshape array of size 3 into shape (2,2)"),
+    "torch's shape": ("a @ b", "RuntimeError", "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+}
+
+
+def asked_about(printed: str) -> Session:
+    """Give a session that has looked for the cause of what a cell of this Python's kernel printed."""
+    begins = state_for_cell(printed, sys.executable)
+    session = Session(
+        LiveHost(), InlineRunner(), None, replace(begins, detected=Detected(detection=Detection(machine=MACHINE)))
+    )
+    session.begin(Task.DIAGNOSE)
+    return session
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_of_the_cell_is_told_as_such(name: str) -> None:
+    """With its line; nobody is sent to open an issue for it, and no environment is talked about."""
+    code, kind, why = MISTAKES[name]
+    session = asked_about(CELL.format(code=code, kind=kind, why=why))
+    shown = str(draw_causes(session.state))
+    assert "The code itself fails, in line 2" in draw_title(session.state)
+    assert html.code(f"----> 2 {code}\n{kind}: {why}") in shown
+    assert "issue" not in shown
+    assert "own environment" not in shown
+
+
+def test_an_error_of_the_gpu_is_no_mistake_of_the_cell() -> None:
+    """Though the last frame of its traceback is the cell's own."""
+    printed = CELL.format(code="x.cuda()", kind="RuntimeError", why="an odd thing of the driver that nobody knows")
+    session = asked_about(printed)
+    assert session.state.diagnosed.explained == session.state.pasted
+    assert "The code itself fails" not in draw_title(session.state)
 
 
 def test_a_kernel_that_does_not_answer_is_said(tmp_path: Path) -> None:

@@ -44,12 +44,12 @@ from assistant.session.state import (
     Verified,
     find_stage,
 )
-from assistant.wizard.head import OpenNotebook
+from assistant.wizard.head import OpenNotebook, UseKernel, draw_progress
 from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_restart_warning
 from assistant.wizard.panels.setup import SetupPage
-from assistant.wizard.shared_widgets import Details
+from assistant.wizard.shared_widgets import Details, Foot
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 FOUND = Detected(detection=Detection(machine=Machine(os="linux")))
@@ -147,7 +147,7 @@ def test_an_index_that_is_down_leaves_the_plan_and_another_way(
     why = "The package index cannot be reached: http://127.0.0.1:9/simple/torch/: Connection refused"
     assert why in html_of(shown)
     assert "Nothing was installed" not in html_of(shown)
-    assert why in shown.head.status
+    assert why in shown.foot.status
     assert "\x1b" not in to_json(state) + "".join(map(render, state.failures))
     assert [label for _name, label, able in shown.foot.buttons if able] == [
         "Try again",
@@ -237,14 +237,20 @@ def test_a_step_of_the_receipt_keeps_its_seconds(page: SetupPage) -> None:
 
 
 def test_each_check_is_a_square_that_turns_green(page: SetupPage) -> None:
-    """One that found something is of another kind; a screen reader hears how many are done."""
+    """One that found something is of another kind; the browser, told by the foot, makes the others green."""
     progress = Progress(step=Step.INSTALL, text="", done=3, total=12, unit="checks", part=Part.CHECK)
     odd = Finding(key="verify.device", severity=Severity.ERROR, text="No.")
     state = after(*PLANNED_FOR).with_status(Step.INSTALL, StepStatus(phase=Phase.RUNNING, progress=progress))
     page.follow(replace(state, running=Task.INSTALL, reported=(odd,)))
-    assert re.findall('<i class="(.*?)"', page.aside.value) == ["ptsa-good", "ptsa-odd", "ptsa-good"]
+    assert re.findall('<i class="(.*?)"', page.aside.value) == ["ptsa-odd"]
     assert page.aside.value.count("<i") == 12
-    assert "3 of 12 checks done" in page.aside.value
+    foot, drawn = Foot(), page.aside.value
+    for part, done in ((Part.CHECK, 0.25), (Part.REGISTER, 1)):
+        at = replace(progress, part=part, unit="checks" if part is Part.CHECK else "")
+        status = StepStatus(phase=Phase.RUNNING, progress=at)
+        draw_progress(foot, replace(state.with_status(Step.INSTALL, status), running=Task.INSTALL), 0)
+        assert foot.progress["checks"] == done
+    assert page.aside.value == drawn
 
 
 def test_a_check_without_time_enough_does_not_spoil_a_setup_that_works() -> None:
@@ -270,6 +276,19 @@ def test_what_was_done_is_ticked(page: SetupPage) -> None:
     assert page.done.next.value.count("ptsa-light-good") == 1
     page.follow(replace(state, exported=Exported(files=("a",))))
     assert page.done.next.value.count("ptsa-light-good") == 2
+
+
+def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
+    """Its kernel is changed by one press; where the page is not beside a notebook, a first one is opened."""
+    made = Installed(environment=Environment(path="/env", python="/env/bin/python", kernel="pt"), proof=PROVED.report)
+    state = after(*WHOLE[:2], (Task.INSTALL, made))
+    for failed in (True, False):
+        page = SetupPage(Session(LiveHost(), InlineRunner(), state=State(failed_cell=failed)))
+        offered = page.footer(state)
+        names = [offered.label, *(other.label for other in offered.others)]
+        assert ("Use it in this notebook" in names) is failed
+        assert offered.actions[0] == UseKernel(kernel="pt") if failed else isinstance(offered.actions[0], OpenNotebook)
+        page.close()
 
 
 def test_one_download_has_one_size() -> None:

@@ -93,7 +93,7 @@ def said_by(shown: SetupWizard) -> list[str]:
     """Give every text in sight, those of head and foot included."""
     head, foot = shown.head, shown.foot
     own = [
-        head.status,
+        foot.status,
         *head.words.values(),
         *foot.words.values(),
         *(words for _key, words in head.links),
@@ -192,7 +192,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     for seen in (host, ReplayHost(load("macos14-m1"))):
         shown = wizard_on(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
         shown.session.begin(Task.DETECT)
-        assert "ptsa-hidden" not in shown._pages[Page.SETUP].offer._dom_classes
+        assert shown._pages[Page.SETUP].offer.drawing.value
         known = replace(shown.session.state, log=(to_json(whole(session.state)),))
         assert strange(told | set(said_by(shown)), known) == set()
         shown.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.diagnose import with_interpreter
+from assistant.diagnose import OWN_MISTAKES, with_interpreter
 from assistant.host.files import is_own_environment
 from assistant.i18n import Text, as_typed, ngettext, render, say, sentences
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
@@ -26,13 +26,22 @@ WHOSE, LOOK = "whose", "look"  # begin the keys of whose log it is, and of what 
 
 
 def draw_title(state: State) -> Markup:
-    """Return the heading: the likeliest cause of a log once it is found, before that a question."""
+    """Return the heading: the likeliest cause of a log, or that its own code fails; before it is known, a question."""
     causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
+    if _is_own_mistake(state):
+        *_before, line = "", *re.findall(r"\bline (\d+)", state.pasted.text)
+        where = say("The code itself fails, in line {line}", line=line) if line else say("The code itself fails")
+        return tag("div", html.heading(where), class_="ptsa-cause")
     if not causes:
         return html.heading(say("Is anything wrong?"))
     doubt = html.NOTHING if causes[0].sure else html.lead_line(say("It may be this:"))
     title = html.heading(headline(causes[0], state.diagnosed.source))
     return tag("div", _draw_facts(state), doubt, title, class_="ptsa-cause")
+
+
+def _is_own_mistake(state: State) -> bool:
+    """Return whether what was examined failed by a mistake in the user's own code, which nobody else can mend."""
+    return is_diagnosis_current(state) and any(one.key in OWN_MISTAKES for one in state.diagnosed.unexplained.symptoms)
 
 
 def draw_aside(state: State) -> Markup:
@@ -150,7 +159,7 @@ def draw_causes(state: State) -> Markup:
 def _draw_own(state: State) -> Markup:
     """Return the advice to make another environment if a failed cell ran in the assistant's own; else nothing."""
     made = state.environment
-    if not (made and state.failed_cell and is_own_environment(made.path)):
+    if not (made and state.failed_cell and is_own_environment(made.path)) or _is_own_mistake(state):
         return html.NOTHING
     text = say("This notebook runs in the assistant's own environment, which the next update replaces.")
     then = say("Under “The setup” you can make one of your own; then choose its kernel for the notebook.")
@@ -246,6 +255,10 @@ def _draw_unknown(state: State) -> Markup:
     """Return a note that no known problem matches this log, with its symptoms, findings, a question and the report."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
+    if _is_own_mistake(state):
+        *_before, error = state.pasted.text.strip().splitlines()
+        lines = [line for line in state.pasted.text.splitlines() if re.match(r"-+> ?\d", line)]
+        return html.code("\n".join((*lines[-1:], error))) + html.bullets(one.text for one in answer.symptoms)
     symptoms = (
         html.paragraph(say("What it tells:")) + html.bullets(one.text for one in answer.symptoms)
         if answer.symptoms

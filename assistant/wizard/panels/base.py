@@ -168,14 +168,13 @@ class AddonParts:
         self.shown[name] = part
         if part.title():
             self.folds[name] = make(Fold, title=part.title)
+            self.folds[name].children = part.parts
             self.folds[name].observe(lambda _change: part.fill(), "unfolded")
 
     @property
     def parts(self) -> tuple[widgets.Widget, ...]:
-        """The widgets of all add-ons, each below its fold if it has one; last, a note on those that lack something."""
-        rows = [
-            (*((self.folds[name],) if name in self.folds else ()), *part.parts) for name, part in self.shown.items()
-        ]
+        """The folds of add-ons, or the widgets of those that have none; last, a note on those that lack something."""
+        rows = [(self.folds[name],) if name in self.folds else part.parts for name, part in self.shown.items()]
         return (*(widget for row in rows for widget in row), *((self.note,) if self.note.value else ()))
 
     def update(self, state: State) -> None:

@@ -27,6 +27,9 @@ def machine_options() -> list[tuple[str, str]]:
     return [(say("This machine"), ""), *sorted((render(label(name)), name) for name in shipped())]
 
 
+FACTS = "facts"  # the key of what a fold shows once it is opened: `draw_machine`
+
+
 def draw_card(state: State) -> Markup:
     """Return what the machine is: each different GPU with its memory, and the rest; behind it the facts and sources.
 
@@ -54,7 +57,7 @@ def draw_card(state: State) -> Markup:
         *(cards or [nothing]),
         memory,
         tag("p", rest, class_="ptsa-lead"),
-        html.details(say("All facts, and where each comes from"), draw_machine(state)),
+        html.later(say("All facts, and where each comes from"), FACTS),
     ]
     return tag("section", *body, class_="ptsa-card", aria_label=say("This computer"))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import ipywidgets as widgets
-
 from assistant.i18n import Text, ngettext, render, say
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Remedy
@@ -20,7 +18,7 @@ from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer, Other
 from assistant.wizard.panels.answer import LOOK, WHOSE, draw_aside, draw_causes, draw_remedy, draw_title, folder_name
 from assistant.wizard.panels.base import AddonParts, PageView, log_view
-from assistant.wizard.shared_widgets import Drawing, Fold, LogBox, make
+from assistant.wizard.shared_widgets import Details, Drawing, LogBox, make
 
 FIX = "fix"  # begins the key of a fix among the cards
 SAMPLE = "sample"  # begins the key of a sample
@@ -102,12 +100,10 @@ class WrongPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.head, self.aside, self.answer, self.samples = (make(Drawing) for _number in range(4))
-        self.more, self.lines = make(Drawing), make(Drawing)
+        self.lines = make(Drawing)
         self.aside.add_class("ptsa-aside")
         self.box = LogBox(*_box_callbacks(session))
-        self.others = make(Drawing)
-        self.ways = make(widgets.VBox)
-        self.fold = make(Fold)
+        self.others = make(Details)
         self.addons = AddonParts(session, Page.WRONG)
 
     def follow(self, state: State) -> None:
@@ -121,8 +117,8 @@ class WrongPage(PageView):
         shown = state.running is Task.MEND or state.mended
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
         self.addons.update(state)
-        folded = (self.fold, self.ways) if self.ways.children else ()
-        answered = (self.answer, *folded, self.lines)
+        folded = (self.others,) if help_for_first_cause(state).others else ()
+        answered = (self.answer, *folded, *((self.lines,) if self.lines.value else ()))
         fresh = not state.pasted.text and not state.failed_cell
         self.samples.value = draw_samples() if fresh else html.NOTHING
         # What the user came for stands first: what was looked at already, then the answer.
@@ -130,18 +126,9 @@ class WrongPage(PageView):
 
     def _follow_ways(self, state: State) -> None:
         """Show the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
-        found = help_for_first_cause(state).others
-        buttons = [name for name, fix in found.items() if fix.offered]
-        options = [
-            html.Tile(f"{FIX}:{name}", fix_label(found[name].remedy), describe_fix(name, state), "tools")
-            for name in buttons
-        ]
-        self.others.value = html.cards(say("Other fixes that one press applies"), options)
-        rest = {name: fix.remedy for name, fix in found.items() if not fix.offered}
-        self.more.value = joined(draw_remedy(fix, name, state) for name, fix in rest.items())
-        self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
-        # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
-        self.ways.children = (*((self.others,) if options else ()), *((self.more,) if rest else ()))
+        count = len(help_for_first_cause(state).others)
+        self.others.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", count))
+        self.others.draw(lambda: draw_ways(state))
 
     def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
         """Return what a card or a button does: another fix, a sample, whose log it is, a row of the doctor's list."""
@@ -162,9 +149,21 @@ class WrongPage(PageView):
 
     def close(self) -> None:
         """Free every model."""
-        drawn = (self.head, self.aside, self.answer, self.samples, self.more, self.lines)
-        for widget in (*drawn, self.box, self.fold, self.others, self.ways, self.addons):
+        drawn = (self.head, self.aside, self.answer, self.samples, self.lines)
+        for widget in (*drawn, self.box, self.others, self.addons):
             widget.close()
+
+
+def draw_ways(state: State) -> Markup:
+    """Return the fixes beside the first one: cards for those that a press applies here, the others to be read."""
+    found = help_for_first_cause(state).others
+    options = [
+        html.Tile(f"{FIX}:{name}", fix_label(fix.remedy), describe_fix(name, state), "tools")
+        for name, fix in found.items()
+        if fix.offered
+    ]
+    rest = [draw_remedy(fix.remedy, name, state) for name, fix in found.items() if not fix.offered]
+    return joined([html.cards(say("Other fixes that one press applies"), options), *rest])
 
 
 def draw_samples() -> Markup:

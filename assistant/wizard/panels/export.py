@@ -16,7 +16,7 @@ from assistant.i18n import _, say
 from assistant.model.finding import Severity
 from assistant.model.record import Record
 from assistant.model.report import Step
-from assistant.model.visible import Markup, tag
+from assistant.model.visible import Markup, joined, tag
 from assistant.session.actions import Begin, Choose, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
@@ -37,26 +37,25 @@ class ExportPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.lead, self.written = make(Drawing), make(Drawing)
+        self.lead = make(Drawing)
         self.files = make(Details, title=_("The individual files"))
-        self.purpose = make(Drawing)
         self.fold = make(Fold, title=_("Choose individual files or another folder"))
         self.folder = make(widgets.Text, description=_("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         self.formats = make(Drawing)
-        controls = make(widgets.VBox, children=(self.folder, self.formats))
-        self._before = (self.lead, self.purpose, self.fold, controls)
-        self._after = (self.lead, self.purpose, self.written, self.files, self.fold, controls)
+        self.fold.children = (self.folder, self.formats)
+        self._before = (self.lead, self.fold)
+        self._after = (self.lead, self.files, self.fold)
         self.parts = self._before
 
     def follow(self, state: State) -> None:
         """Show the choices and, once they are written, the files."""
         lead = say("As files: for you, for a colleague, for your project, for a bug report.")
-        self.lead.value = html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
+        above = (html.heading(say("Save the configuration"), lead), failure(state, Step.EXPORT))
+        self.lead.value = joined([*above, draw_purposes(state), draw_written(state)])
         self.parts = self._after if state.exported.files else self._before
-        self.written.value = draw_written(state)
         self.files.draw(lambda: draw_files(state))
-        self.purpose.value, self.formats.value = draw_purposes(state), draw_formats(state)
+        self.formats.value = draw_formats(state)
         self.folder.placeholder = _default_folder(state)
         self.folder.value = state.choices.folder
 

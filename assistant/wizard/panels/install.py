@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import ipywidgets as widgets
 
@@ -34,7 +33,7 @@ from assistant.session.steps import TITLES, split_requirements
 from assistant.verify import Picture
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles
+from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, UseKernel, titles
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
 from assistant.wizard.panels.export import usual_purpose
@@ -68,18 +67,26 @@ def _draw_consent(preview: Prepared) -> Markup:
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
     commands = html.code("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
-    sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
-    every = html.table(
-        ((package.name, package.version, sizes[package.name], package.url) for package in packages),
-        (say("Package"), say("Version"), say("Size"), say("Source")),
-    )
     ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
         + replaced
         + (ready if preview.ready else html.paragraph(say("These commands will run:")) + commands)
-        + html.details(say("Every package"), every)
+        + html.later(say("Every package"), PACKAGE_LIST)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
+    )
+
+
+PACKAGE_LIST = "every package"  # the key of what a fold shows once it is opened: `draw_packages`
+
+
+def draw_packages(state: State) -> Markup:
+    """Return a table of every package that an installation would put in place; nothing before they are resolved."""
+    packages = state.preview.resolution.packages if state.preview else ()
+    sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
+    return html.table(
+        ((package.name, package.version, sizes[package.name], package.url) for package in packages),
+        (say("Package"), say("Version"), say("Size"), say("Source")),
     )
 
 
@@ -145,19 +152,18 @@ def draw_ring(state: State) -> Markup:
 
 
 def _draw_squares(state: State) -> Markup:
-    """Return a square for each check: green once it has passed, of another colour and sign where it has not."""
-    progress, level = state.progress, state.choices.level if state.running is Task.VERIFY else "quick"
-    counts = progress is not None and progress.unit == "checks"
-    done = int(progress.done) if progress and counts else 0
-    keys = CHECKS[level]
-    total = int(progress.total or 0) if progress and counts else len(keys)
+    """Return a square for each check, which the browser makes green; one that went wrong has another colour and sign.
+
+    The checks of packages beside torch, which only the progress counts, come last.
+    """
+    keys, progress = CHECKS[state.choices.level if state.running is Task.VERIFY else "quick"], state.progress
+    total = int(progress.total or 0) if progress and progress.unit == "checks" else len(keys)
     wrong = {finding.key for finding in state.reported}
     squares = [
-        tag("i", "", class_="ptsa-odd" if f"verify.{key}" in wrong else "ptsa-good" if place < done else None)
-        for place, key in enumerate((*keys, *[""] * (total - len(keys)))[:total])
+        tag("i", "", class_="ptsa-odd" if f"verify.{key}" in wrong else None)
+        for key in (*keys, *[""] * (total - len(keys)))[:total]
     ]
-    words = say("{done} of {total} checks done", done=done, total=total)
-    row = tag("div", *squares, class_="ptsa-squares", role="img", aria_label=words)
+    row = tag("div", *squares, class_="ptsa-squares", role="img")
     return row + tag("p", say("Each square is a check; it turns green as it passes."), class_="ptsa-lead")
 
 
@@ -279,14 +285,15 @@ def _cells(row: CheckRow) -> tuple[Text, ...]:
     return (row.title, row.result, row.first, row.later, row.error, row.detail)
 
 
-SAVE, PACKAGES, NOTEBOOK, KEEP = "save", "packages", "notebook", "keep"  # keys of cards
+SAVE, PACKAGES, NOTEBOOK, KEEP, MEASURE = "save", "packages", "notebook", "keep", "measure"  # keys of cards
 
 
 class Done(PageView):
     """Cards to go on with, which tick themselves, packages to add, and the checks."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, at_cell: bool = False) -> None:
         super().__init__(session)
+        self.at_cell = at_cell  # whether a notebook waits for it whose cell failed
         self.adding = make(Drawing)
         self.checks = make(Details, title=_("The checks, one by one, with times"))
         self.where = make(Details, title=_("Where it is"))
@@ -296,11 +303,9 @@ class Done(PageView):
             widgets.Text, description=_("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
-        self.measure = make(widgets.Button, description=_("Check everything and measure the speed (about a minute)"))
-        self.measure.on_click(lambda _button: self._measure())
         self.fold = make(Fold, title=_("Add packages"))
-        box = make(widgets.VBox, children=(self.packages, self.adding))
-        self.parts = (self.next, self.fold, box, self.checks, self.where, self.measure)
+        self.fold.children = (self.packages, self.adding)
+        self.parts = (self.next, self.fold, self.checks, self.where)
 
     def _add(self, text: str) -> None:
         """Begin to work out what adding packages would change, unless the text is empty."""
@@ -308,16 +313,14 @@ class Done(PageView):
             self.session.dispatch(Add(requirements=split_requirements(text)))
             self.session.begin(Task.ADD)
 
-    def _measure(self) -> None:
-        self.session.dispatch(Choose(level="full"))
-        self.session.begin(Task.VERIFY)
-
     def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
         """Return what a card does; that of packages opens the place to name them."""
         if key == PACKAGES:
             self.fold.unfolded = True
         if key == NOTEBOOK:
             return _open_notebook(state)
+        if key == MEASURE:
+            return (Choose(level="full"), Begin(task=Task.VERIFY))
         if key == KEEP and state.environment:
             return (Pick(path=state.environment.path), Begin(task=Task.KEEP))
         return (*usual_purpose(state), Show(page=Page.EXPORT)) if key == SAVE else ()
@@ -345,8 +348,12 @@ class Done(PageView):
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
         name = state.environment.launcher_name if state.environment else ""
         note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
-        label = say("Open a notebook with it")
-        return Footer(label=label, actions=_open_notebook(state), note=note, others=(another,))
+        label, opens = say("Open a notebook with it"), _open_notebook(state)
+        if self.at_cell and state.environment and state.environment.kernel:
+            use = (UseKernel(kernel=state.environment.kernel),)
+            others = (Other(label=label, actions=opens), another)
+            return Footer(label=say("Use it in this notebook"), actions=use, note=name, others=others)
+        return Footer(label=label, actions=opens, note=note, others=(another,))
 
 
 def draw_done(state: State) -> Markup:
@@ -404,13 +411,15 @@ def _next_actions(state: State, *, opened: bool) -> list[html.Tile]:
 
     added, saved = bool(state.adding and state.adding.installed), bool(state.exported.files)
     kinds = say("colleague, project, container, bug report")
-    line, kept = EnvironmentFolder.terminal_line(made, plan), bool(EnvironmentFolder.guards_of(Path(made.path)))
+    line, kept = EnvironmentFolder.terminal_line(made, plan), bool(state.is_kept)
     holds = say("pip and uv keep it; press to let go") if kept else say("later installations may replace PyTorch")
+    whole = bool(state.verified and state.choices.level == "full")
     return [
         card(NOTEBOOK, say("A first notebook"), say("a fractal, and a network that learns"), "learn", done=opened),
         card(PACKAGES, say("Packages of your own"), say("with a preview of what changes"), "box", done=added),
         card(SAVE, say("Save the configuration"), kinds, "file", done=saved),
         html.Tile(KEEP, say("Keep this build"), holds, "lock", "good" if kept else "", say("on") if kept else ""),
+        card(MEASURE, say("Check everything"), say("and measure the speed (about a minute)"), "ok", done=whole),
         html.Tile("terminal", say("Use it in a terminal"), say("copies the line to type"), "terminal", copy=line),
         html.Tile("vscode", say("Use it in VS Code"), say("copies the interpreter's path"), "code", copy=made.python),
     ]

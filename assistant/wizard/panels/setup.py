@@ -17,7 +17,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import KERNEL_TARGET, Backend, Request
 from assistant.model.record import replace
 from assistant.model.report import Step
-from assistant.model.visible import Markup
+from assistant.model.visible import Markup, tag
 from assistant.plan import card_name
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
@@ -47,7 +47,7 @@ from assistant.wizard.panels.install import (
     press_effect,
     retry_footer,
 )
-from assistant.wizard.shared_widgets import Details, Drawing, Fold, make, shared, show
+from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
 
 class SetupPage(PageView):
@@ -55,6 +55,7 @@ class SetupPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._at_cell = session.state.failed_cell
         self.lead, self.aside, self.offer = make(Drawing), make(Drawing), Offer(session)
         self.aside.add_class("ptsa-aside")
         self.receipt = Receipt()
@@ -63,21 +64,21 @@ class SetupPage(PageView):
         self.why = make(Details, title=_("Why this one, and what else would work"))
         self.commands = make(Details, title=_("The exact commands and the folder"))
         self.log = make(Details, title=_("The log"))
-        changes = (self.changes.fold, self.changes.box)
+        changes = (self.changes.fold,)
         self._views = {
             Stage.LOOKING: (self.lead, self.aside, *changes),
-            Stage.READY: (self.lead, self.aside, self.offer, *self.addons.parts, self.why, self.commands, *changes),
+            Stage.READY: (self.lead, self.aside, *self.addons.parts, self.why, self.commands, *changes),
             Stage.WORKING: (self.lead, self.aside, self.log),
             Stage.FAILED: (self.lead, self.aside, self.log, *changes),
         }
         self._unplanned = (self.lead, self.aside, *self.addons.parts, self.log, *changes)
-        self._unresolved = (self.lead, self.aside, self.offer, *self.addons.parts, self.why, self.log, *changes)
+        self._unresolved = (self.lead, self.aside, *self.addons.parts, self.why, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
     def done(self) -> Done:
         """What comes after a setup; made when the first one is finished."""
-        done = Done(self.session)
+        done = Done(self.session, at_cell=self._at_cell)
         self._views[Stage.DONE] = (self.lead, self.aside, *done.parts, self.log)
         return done
 
@@ -86,12 +87,14 @@ class SetupPage(PageView):
         now = find_stage(state)
         if now is Stage.DONE:
             self.done.follow(state)
+        self.offer.draw(state)
         failed = self._unplanned if has_no_plan(state) else self._unresolved if is_unresolved(state) else None
-        self.parts = failed or self._views[now]
+        lead, aside, *rest = failed or self._views[now]
+        offer = (self.offer.drawing,) if self.offer.drawing.value and now in {Stage.READY, Stage.FAILED} else ()
+        self.parts = (lead, aside, *offer, *rest)
         self.receipt.follow(state)
         self.lead.value = draw_working(state, self.receipt) if now is Stage.WORKING else DRAWN[now](state)
         self.aside.value = self._draw_aside(now, state)
-        self.offer.draw(state)
         if state.planning and state.plan:
             planning, plan = state.planning, state.plan
             self.why.draw(lambda: draw_why(planning, plan))
@@ -141,6 +144,7 @@ class SetupPage(PageView):
         if part == BUILD and place.isdecimal():
             return (Choose(plan=int(place)),)
         return (
+            *self.offer.pressed(key),
             *self.addons.pressed(key, state),
             *self.changes.pressed(key, state),
             *(self.done.pressed(key, state) if find_stage(state) is Stage.DONE else ()),
@@ -153,7 +157,7 @@ class SetupPage(PageView):
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
-        for widget in (*self._every_part(), self.addons):
+        for widget in (*self._every_part(), self.offer.drawing, self.addons):
             close_all(widget)
 
     def _every_part(self) -> Iterable[widgets.Widget]:
@@ -168,49 +172,42 @@ DRAWN = {
 }
 
 
-class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
+OFFER = "offer"  # begins the keys of what is offered for a saved setup
+
+
+class Offer:
     """Offers to go on with the setup that was saved, until the user has gone on by himself."""
 
     def __init__(self, session: Session) -> None:
-        self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
-        super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
-        self.add_class("ptsa-offers")
+        self.drawing = make(Drawing)
         self._session, self.saved = session, session.read_saved()
         self.installed = False  # whether what is offered stands already, so that going on is what most will want
-        self.resume.on_click(lambda _button: self._resume())
-        self.drop.on_click(lambda _button: self._drop())
 
     def draw(self, state: State) -> None:
         """Show how far the saved setup came and the buttons to go on, or why that is impossible here.
 
-        Hide all of it if nothing is worth continuing, on a simulated machine, and for good once there is an
-        environment. Hide the buttons if the setup is finished and nothing else was chosen: the footer has them.
+        Show nothing if nothing is worth continuing, on a simulated machine, and for good once there is an environment;
+        and no buttons if the setup is finished and nothing else was chosen: the footer has them.
         """
         if state.environment:
             self.saved = None
         saved, found = self.saved, state.detection
         worth = saved and (saved.state is None or is_worth_continuing(saved.state))
-        offered = bool(worth and found and not state.machine and state.environment is None)
-        self.installed = False
-        show(self, visible=offered)
-        if not (offered and saved and found):
+        self.installed, self.drawing.value = False, html.NOTHING
+        if not (worth and saved and found) or state.machine or state.environment:
             return
         reason = why_not_continuable(saved, found.machine)
         finished = saved.state is not None and first_step_not_done(saved.state) is Step.EXPORT
         untouched = not state.choices.target and not state.choices.overrides and state.choices.request == Request()
         self.installed = bool(finished and untouched and not reason)
         lines = [_progress_text(saved), *([reason] if reason else continuation_remarks(saved))]
-        self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
-        self.resume.description = say("Use it") if finished else say("Continue from there")
-        self.drop.description = say("Start over")
-        show(self.resume, visible=not reason and not self.installed)
-        show(self.drop, visible=not saved.in_use and not self.installed)
-
-    def close(self) -> None:
-        """Free every model."""
-        for child in self.children:
-            child.close()
-        super().close()
+        go_on = say("Use it") if finished else say("Continue from there")
+        buttons = [
+            *([] if reason or self.installed else [html.button(go_on, f"{OFFER}:resume")]),
+            *([] if saved.in_use or self.installed else [html.button(say("Start over"), f"{OFFER}:drop")]),
+        ]
+        row = tag("div", *buttons, class_="ptsa-buttons") if buttons else html.NOTHING
+        self.drawing.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines), row)
 
     @property
     def actions(self) -> tuple[Resume, ...]:
@@ -225,15 +222,14 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         detected = replace(state.detected, pythons=pythons) if state.detected else None
         return (Resume(state=replace(state, detected=detected, log_file=found.log_file, page=Page.SETUP)),)
 
-    def _resume(self) -> None:
-        actions, self.saved = self.actions, None
-        for action in actions:
-            self._session.dispatch(action)
-
-    def _drop(self) -> None:
-        self._session.drop()
-        self.saved = None
-        self.draw(self._session.state)
+    def pressed(self, key: str) -> tuple[Resume, ...]:
+        """Return what resumes the saved setup, or drop that setup, as the button `key` says."""
+        if key not in {f"{OFFER}:resume", f"{OFFER}:drop"}:
+            return ()
+        actions, self.saved = self.actions if key == f"{OFFER}:resume" else (), None
+        if not actions:
+            self._session.drop()
+        return actions
 
 
 def _progress_text(saved: Saved) -> str:
@@ -255,6 +251,7 @@ def _builds() -> list[tuple[str, bool]]:
 
 
 FACT = "fact"  # begins the key of a fact among the cards
+AGAIN = "again"  # the key of the button that looks at the machine again
 
 
 class Changes(Part):
@@ -265,6 +262,7 @@ class Changes(Part):
         self._settable: tuple[Fact, ...] = ()
         self.fold = make(Fold, title=_("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
+        self.fold.children = (self.box,)
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
     def _open(self) -> None:
@@ -277,8 +275,7 @@ class Changes(Part):
         self.fact.observe(lambda _change: self._show_example(), "value")
         self.fact_value = make(widgets.Text, description=_("New value"), continuous_update=False)
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
-        self.fault = make(Drawing)
-        self.facts = make(Drawing)
+        self.fault, self.below = make(Drawing), make(Drawing)
         self.choice = make(widgets.Dropdown, description=_("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         self.backend = make(widgets.Dropdown, options=_backends, description=_("Backend"))
@@ -301,9 +298,7 @@ class Changes(Part):
             continuous_update=False,
         )
         self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
-        self.again = make(widgets.Button, description=_("Look at the machine again"))
-        self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
-        self.box.children = (
+        self._controls = (
             self.choice,
             self.backend,
             self.builds,
@@ -313,10 +308,9 @@ class Changes(Part):
             self.machine,
             self.fact,
             self.fact_value,
-            self.fault,
-            self.facts,
-            self.again,
+            self.below,
         )
+        self.box.children = self._controls
         with self.quiet():
             self.follow(self.session.state)
 
@@ -335,7 +329,13 @@ class Changes(Part):
         try:
             self.session.dispatch(Choose(target=str(full_path(target, relative=False)) if target else ""))
         except AssistantError as error:
-            self.fault.value = html.failure(error.message, error.hint)
+            self._refuse(self.target, error)
+
+    def _refuse(self, field: widgets.Widget, error: AssistantError) -> None:
+        """Say below a field why what was typed there is refused."""
+        self.fault.value = html.failure(error.message, error.hint)
+        at = self._controls.index(field) + 1
+        self.box.children = (*self._controls[:at], self.fault, *self._controls[at:])
 
     def _set_fact(self, value: str) -> None:
         """Set the chosen fact of the machine by hand; show why a value that does not fit it is refused."""
@@ -344,12 +344,14 @@ class Changes(Part):
         try:
             check_fact(self.fact.value, value)
         except AssistantError as error:
-            self.fault.value = html.failure(error.message, error.hint)
+            self._refuse(self.fact_value, error)
             return
         self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
 
-    def pressed(self, key: str, state: State) -> tuple[Choose, ...]:
-        """Return the choice that undoes the setting by hand of a fact; detection's own value then counts again."""
+    def pressed(self, key: str, state: State) -> tuple[Action, ...]:
+        """Return what looks again, or undoes the setting by hand of a fact: detection's own value then counts again."""
+        if key == AGAIN:
+            return (Begin(task=Task.DETECT),)
         part, _colon, fact = key.partition(":")
         left = {name: value for name, value in state.choices.overrides.items() if name != fact}
         return (Choose(overrides=left),) if part == FACT else ()
@@ -389,12 +391,11 @@ class Changes(Part):
             if chosen in {name for _label, name in options}:
                 self.fact.value = chosen
         self._show_example()
-        self.fault.value, self.fact_value.value = html.NOTHING, ""
+        self.box.children, self.fact_value.value = self._controls, ""
         labels = {fact.name: render(fact.label) for fact in self._settable}
-        self.facts.value = html.cards(
-            say("Set by you"),
-            [
-                html.Tile(key=f"{FACT}:{name}", title=f"{labels.get(name, name)}: {value}", lead=say("press to undo"))
-                for name, value in state.choices.overrides.items()
-            ],
-        )
+        cards = [
+            html.Tile(key=f"{FACT}:{name}", title=f"{labels.get(name, name)}: {value}", lead=say("press to undo"))
+            for name, value in state.choices.overrides.items()
+        ]
+        again = html.button(say("Look at the machine again"), AGAIN)
+        self.below.value = html.cards(say("Set by you"), cards) + again

@@ -1,31 +1,22 @@
-// A line that shows and hides what it holds itself; where that is nothing, the widget after it, by the style sheet.
+// A line that shows and hides HTML of its own, if it holds any; the kernel brings the widgets that it stands for.
 function render({ model, el }) {
   const button = document.createElement("button");
+  const body = document.createElement("div");
   button.type = "button";
   button.className = "ptsa-fold-button";
-  el.classList.add("ptsa-fold");
-  el.append(button);
-  const body = document.createElement("div");
-  body.className = "widget-html-content";
-  const holds = model.get("value") !== undefined;
-  if (holds) {
-    el.classList.add("ptsa-details");
-    el.append(body);
-  }
+  el.className += " ptsa-fold";
+  el.append(button, body);
   const draw = () => {
-    const open = model.get("unfolded");
     button.textContent = model.get("title");
-    button.setAttribute("aria-expanded", String(open));
-    el.classList.toggle("ptsa-open", open);
-    body.hidden = !open;
+    button.setAttribute("aria-expanded", model.get("unfolded"));
+    body.hidden = !model.get("unfolded");
+    body.innerHTML = model.get("value") ?? "";
   };
   button.addEventListener("click", () => {
     model.set("unfolded", !model.get("unfolded"));
     model.save_changes();
   });
-  const fill = () => (body.innerHTML = model.get("value"));
-  model.on("change:title change:unfolded", draw);
-  if (holds) model.on("change:value", fill), fill();
+  model.on("change", draw);
   draw();
 }
 

@@ -28,14 +28,19 @@ function draw_time(line, model) {
   line.textContent = progress.running ? [...known, slow].filter(Boolean).join(" · ") : "";
 }
 
-// The ring and the words in a drawing say what the bar says: each shows the part that it is named for.
+// The ring, the words and the squares in a drawing say what the bar says: each shows the part that it is named for.
 function draw_shown(el, model) {
   const root = el.closest(".ptsa-wizard");
-  const { share, text, figures, since } = model.get("progress");
+  const { share, text, figures, since, checks } = model.get("progress");
   const known = typeof share === "number";
   const shown = { text, figures, share: known ? `${share} %` : "…", time: clock(Date.now() / 1000 - since) };
   root?.style.setProperty("--ptsa-share", `${known ? share : 0}%`);
   for (const node of root?.querySelectorAll("[data-shows]") ?? []) node.textContent = shown[node.dataset.shows] ?? "";
+  for (const row of root?.querySelectorAll(".ptsa-squares") ?? []) {
+    const [done, words] = [Math.round(checks * row.children.length), model.get("words").checks ?? ""];
+    [...row.children].forEach((square, place) => square.classList.toggle("ptsa-good", place < done));
+    row.setAttribute("aria-label", words.replace("{done}", done).replace("{total}", row.children.length));
+  }
 }
 
 function render({ model, el }) {
@@ -47,8 +52,9 @@ function render({ model, el }) {
   const bar = element("div", "ptsa-progress", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100" });
   bar.append(element("div", "ptsa-progress-fill"));
   work.append(time, bar);
+  const status = element("div", "ptsa-offscreen ptsa-status", { role: "status" }); // the one live line
   foot.append(work, row, note);
-  el.append(foot);
+  el.append(foot, status);
   const nodes = {};
   // What a page holds back until then, such as a long log, is sent first; what the button says then must be the same.
   const press = async (name, button) => {
@@ -96,9 +102,12 @@ function render({ model, el }) {
   };
   model.on("change:buttons change:note", draw);
   model.on("change:progress change:words", progress);
+  const say = () => (status.textContent = model.get("status"));
+  model.on("change:status", say);
   model.on("msg:custom", (message) => message.view === view_of(el) && hand_on(el, model, message));
   model.on("change:offer", () => nodes.main && settle(nodes.main));
   draw();
+  say();
   progress();
   const tick = () => model.get("progress").running && (draw_time(time, model), draw_shown(el, model));
   const ticking = setInterval(tick, 1000);

@@ -1,4 +1,4 @@
-// The title, the ways to the other pages, the language, and the one live line. All texts arrive through traits.
+// The title, the ways to the other pages, and the language. All texts arrive through traits.
 
 // The nodes stay while their words change, and so does the focus.
 function draw_links(nav, nodes, model) {
@@ -55,7 +55,10 @@ function offer_files(root, model) {
 
 function unfold(root, { file }, buffers) {
   for (const fold of root.querySelectorAll("details[data-file]"))
-    if (fold.dataset.file === file) fold.querySelector("pre").textContent = new TextDecoder().decode(buffers[0]);
+    if (fold.dataset.file === file) {
+      const [place, text] = [fold.lastElementChild, new TextDecoder().decode(buffers[0])];
+      place[place.tagName === "PRE" ? "textContent" : "innerHTML"] = text; // a file as it is, else what the kernel drew
+    }
 }
 
 function save(_root, { name }, buffers) {
@@ -166,11 +169,10 @@ function render({ model, el }) {
   const language = element("label", "ptsa-language");
   const words = element("span", "ptsa-offscreen");
   const select = element("select", "");
-  const status = element("div", "ptsa-offscreen ptsa-status", { role: "status" });
   const nodes = {};
   language.append(words, select);
   head.append(title, nav, language);
-  el.append(gone, head, status);
+  el.append(gone, head);
   select.addEventListener("change", () => model.send({ language: select.value }));
   const draw = () => {
     const texts = model.get("words");
@@ -182,12 +184,9 @@ function render({ model, el }) {
     select.value = model.get("language");
     when_attached(el, (root) => (root.lang = model.get("language").replace("_", "-")));
   };
-  const say = () => (status.textContent = model.get("status"));
   draw_languages(select, model);
   draw();
-  say();
   model.on("change:words change:links change:page change:language", draw);
-  model.on("change:status", say);
   // A view that has changed takes the focus to its heading; its widgets are drawn in the same burst of messages.
   // Whoever types in it, or elsewhere in the notebook, is left where he is.
   const arrive = (root) => {
