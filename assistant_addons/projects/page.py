@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from assistant.api import Text, _, render, replace, say
+from assistant.api import BadInput, Text, _, render, replace, say
 from assistant.api.notebook import Action, AddonPart, Choose, Drawing, Page, Session, State, html, make
 from assistant.api.planning import bundles, find_bundle, load_catalog, make_plans, rejection_reason
 from assistant.api.records import Machine, Request
 from assistant.api.texts import Markup
+from assistant_addons.projects.read import read_project
 from assistant_addons.projects.recipe_plans import memory_warning
 from assistant_addons.projects.recipes import Group, Recipe, groups, recipes
 
@@ -39,14 +40,28 @@ class PurposePart(AddonPart):
             placeholder=_("requirements.txt, pyproject.toml, a notebook, or a folder of code"),
             continuous_update=False,
         )
-        self.on_value(self.project, lambda path: self._wish(project=path.strip()))
-        self.parts = (self.cards, self.project)
+        self.project.observe(lambda change: self._take(change["new"].strip()), "value")
+        self.fault = make(Drawing)
+        self.parts = (self.cards, self.project, self.fault)
         self._machine: Machine | None = None
         self._fits: dict[str, Fit] = {}
         self._open = ""  # the area that was pressed last, "" for that of what is chosen
 
     def _wish(self, **changed: str) -> Choose:
         return Choose(request=replace(self.session.state.choices.request, **changed))
+
+    def _take(self, path: str) -> None:
+        """Plan for a project, "" for none; if it cannot be read, say so below the field, and leave the plan."""
+        if self._quiet or AddonPart.rewording:
+            return
+        self.fault.value = html.NOTHING
+        try:
+            if path:
+                read_project(path)
+        except BadInput as error:
+            self.fault.value = html.failure(error.message, error.hint)
+        else:
+            self.session.dispatch(self._wish(project=path))
 
     def pressed(self, key: str) -> tuple[Action, ...]:
         """Open an area, and choose its libraries if there are any; or choose what was pressed."""
@@ -94,7 +109,8 @@ def _area_tile(group: Group, fits: dict[str, Fit]) -> html.Tile:
     lights = [fits[one.key].light for one in recipes() if one.group == group.key and one.key in fits]
     good = lights.count("good")
     light = "good" if good == len(lights) else "warning" if good or group.bundle or "warning" in lights else "bad"
-    names = ", ".join(render(one.name) for one in recipes() if one.group == group.key)
+    first, *more = [render(one.name) for one in recipes() if one.group == group.key]
+    names = say("{name} and {count} more", name=first, count=len(more)) if more else first
     fit = say("{good} of {all} fit", good=good, all=len(lights)) if lights else ""
     return html.Tile(f"{AREA}:{group.key}", say(group.title), names, group.sign, light if lights else "", fit)
 

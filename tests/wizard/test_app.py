@@ -19,6 +19,7 @@ from runners import InlineRunner, NoHost, wait_for, watch, wizard_on
 from tables import each
 
 from assistant.host.base import Answer, ReplayHost
+from assistant.host.live import LiveHost
 from assistant.i18n import _, language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
@@ -131,6 +132,31 @@ def changes_of(wizard):
     changes = wizard._pages[Page.SETUP].changes
     changes.fold.unfolded = True
     return changes
+
+
+def test_a_release_of_pytorch_can_be_typed(wizard: SetupWizard) -> None:
+    """It is planned for; what is no release is refused below its field, and the plan stays."""
+    page, before = changes_of(wizard), wizard.session.state.plan
+    page.release.value = "nonsense!"
+    assert page.box.children[page.box.children.index(page.release) + 1] is page.fault
+    assert wizard.session.state.plan == before
+    page.release.value = "2.9.1"
+    assert wizard.session.state.choices.request.pins == ("torch==2.9.1",)
+    page.release.value = ""
+    assert wizard.session.state.choices.request.pins == ()
+
+
+def test_a_folder_on_a_full_disk_is_refused_at_its_field(wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Install, not after it: what the home has free says nothing of another disk."""
+    page = changes_of(wizard)
+    monkeypatch.setattr(LiveHost, "facts", lambda *_asked: {"free": 10**6})
+    page.target.value = "/mnt/stick/env"
+    assert "/mnt/stick/env has 0.0 GB free" in page.fault.value
+    assert wizard.session.state.choices.target == ""
+    monkeypatch.setattr(LiveHost, "facts", lambda *_asked: {"free": 10**12})
+    page.target.value = "/mnt/disk/env"
+    assert wizard.session.state.choices.target == "/mnt/disk/env"
+    assert "GB free" not in html_of(wizard)
 
 
 def test_a_recorded_machine_is_looked_at_and_planned_for_by_itself(wizard: SetupWizard) -> None:

@@ -143,9 +143,9 @@ def download_words(state: State) -> str:
 
 
 def draw_space(state: State, plan: Plan) -> Markup:
-    """Return what the plan takes of the disk as a bar of what is free; the words alone if either is unknown."""
+    """Return what the plan takes of the home's disk as a bar of what is free; nothing where either is not known."""
     free = state.detection.machine.disk_free_gb if state.detection else None
-    if not plan.disk_gb or not free or (state.preview and state.preview.ready):
+    if not plan.disk_gb or not free or (state.preview and state.preview.ready) or state.choices.target:
         return html.NOTHING
     need = say("About {need:.1f} GB of disk needed", need=plan.disk_gb)
     kind = "good" if plan.disk_gb < free else "bad"

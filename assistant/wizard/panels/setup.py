@@ -10,11 +10,12 @@ import ipywidgets as widgets
 
 from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.host.files import full_path
+from assistant.host.live import LiveHost
 from assistant.i18n import _, render, say, sentences
-from assistant.model.errors import AssistantError
+from assistant.model.errors import AssistantError, BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import KERNEL_TARGET, Backend, Request
+from assistant.model.plan import KERNEL_TARGET, Backend, Request, check_requirement, name_of
 from assistant.model.record import replace
 from assistant.model.report import Step
 from assistant.model.visible import Markup, tag
@@ -289,6 +290,13 @@ class Changes(Part):
             continuous_update=False,
         )
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
+        self.release = make(
+            widgets.Text,
+            description=_("PyTorch release"),
+            placeholder=_("the newest that fits"),
+            continuous_update=False,
+        )
+        self.release.observe(lambda change: self._set_release(change["new"].strip()), "value")
         self.where = make(widgets.Dropdown, options=self._places, description=_("Where"))
         self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
@@ -299,6 +307,7 @@ class Changes(Part):
         )
         self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
         self._controls = (
+            self.release,
             self.choice,
             self.backend,
             self.builds,
@@ -322,14 +331,39 @@ class Changes(Part):
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
 
-    def _set_target(self, target: str) -> None:
-        """Choose the environment's folder, "" for the usual one; show why a path that is not absolute is refused."""
+    def _set_release(self, release: str) -> None:
+        """Ask for a release of PyTorch, "" for the newest that fits; show why what is no release is refused."""
         if self._quiet or Part.rewording:
             return
         try:
-            self.session.dispatch(Choose(target=str(full_path(target, relative=False)) if target else ""))
+            pins = (check_requirement(f"torch=={release}"),) if release else ()
+        except AssistantError as error:
+            self._refuse(self.release, error)
+            return
+        others = [pin for pin in self.session.state.choices.request.pins if name_of(pin) != "torch"]
+        self.session.dispatch(self._wish(pins=(*others, *pins)))
+
+    def _set_target(self, target: str) -> None:
+        """Choose the environment's folder, "" for the usual one; show why one that cannot hold it is refused."""
+        if self._quiet or Part.rewording:
+            return
+        try:
+            path = str(full_path(target, relative=False)) if target else ""
+            self._check_room(path)
         except AssistantError as error:
             self._refuse(self.target, error)
+            return
+        self.session.dispatch(Choose(target=path))
+
+    def _check_room(self, path: str) -> None:
+        """Raise `BadInput` if the disk of a folder has too little room for the plan, as far as both are known."""
+        plan, free = self.session.state.plan, LiveHost().facts("disk", path).get("free") if path else None
+        if plan and plan.disk_gb and isinstance(free, int) and free < plan.disk_gb * 1e9:
+            text = _("{path} has {free:.1f} GB free, and this needs about {need:.1f} GB.")
+            raise BadInput(
+                text.format(path=path, free=free / 1e9, need=plan.disk_gb),
+                hint=_("Free some space, or choose a folder on another disk."),
+            )
 
     def _refuse(self, field: widgets.Widget, error: AssistantError) -> None:
         """Say below a field why what was typed there is refused."""
@@ -374,6 +408,8 @@ class Changes(Part):
         request = state.choices.request
         self.backend.value = request.backend.value if request.backend else ""
         self.builds.value, self.python.value = request.nightly, request.python or ""
+        asked = [pin.partition("==")[2] for pin in request.pins if name_of(pin) == "torch"]
+        self.release.value = asked[-1] if asked else ""
         self.machine.value = state.machine
         kernel = state.choices.target == KERNEL_TARGET
         self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)

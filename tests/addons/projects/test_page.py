@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+from runners import InlineRunner, NoHost
 
 from assistant.catalog.catalog import bundles
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant_addons.projects.page import area_of, draw_area, draw_areas, judge_fit
+from assistant.session.session import Session
+from assistant_addons.projects.page import PurposePart, area_of, draw_area, draw_areas, judge_fit
 from assistant_addons.projects.recipes import groups, recipe_of, recipes
 
 BARE = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4")
@@ -42,3 +46,15 @@ def test_whether_it_fits_is_told_before_the_click() -> None:
     models = str(draw_area("models", "language", fits))
     assert models.count("does not run here") == models.count('disabled=""') == 2
     assert "0 of 2 fit" in str(draw_areas("models", fits))
+
+
+def test_a_project_that_cannot_be_read_is_told_at_its_field() -> None:
+    """The plan stays: a wrong path took all of it away, and the page spoke of a plan that there is not."""
+    session = Session(NoHost(), InlineRunner())
+    part = PurposePart(session)
+    part.project.value = "/nowhere/requirements.txt"
+    assert "/nowhere/requirements.txt" in part.fault.value
+    assert session.state.choices.request.project == ""
+    part.project.value = str(Path(__file__).parents[3])
+    assert part.fault.value == ""
+    assert session.state.choices.request.project == part.project.value
