@@ -15,7 +15,7 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer, Exchange, Recording
 from assistant.model.record import from_json, replace, to_json
-from assistant.privacy import PrivateNames, redact, secret_values
+from assistant.privacy import PrivateNames, redact
 
 
 class Host(ABC):
@@ -244,12 +244,6 @@ def write_recording(host: RecordingHost, label: str) -> str:
     """
     identity = host.ask_unrecorded("identity")
     exchanges = tuple(kept for exchange in host.exchanges() if (kept := reduce_exchange(exchange)) is not None)
-    said = redact(exchanges, known=private_names_of(identity))
+    said = redact(exchanges, known=PrivateNames.of(identity, os.environ))
     text = to_json(Recording(label=label, date=str(identity.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
-
-
-def private_names_of(identity: Mapping[str, object]) -> PrivateNames:
-    """Return the `users` and `hosts` of an "identity" answer, and this process's secret variables, for `redact`."""
-    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
-    return PrivateNames(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(os.environ))

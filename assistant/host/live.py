@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from assistant.host.base import Host, private_names_of
+from assistant.host.base import Host
 from assistant.host.files import open_regular
 from assistant.host.process import child_environment
 from assistant.model.machine import Answer
@@ -316,4 +316,4 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
 def private_names_here() -> PrivateNames:
     """Return the names of users and hosts of this machine, and the secrets in the environment, for `redact`."""
     answer = LiveHost().ask("identity")
-    return private_names_of(msgspec.json.decode(answer.text) if answer else {})
+    return PrivateNames.of(msgspec.json.decode(answer.text) if answer else {}, os.environ)

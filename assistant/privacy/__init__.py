@@ -64,6 +64,12 @@ class PrivateNames:
     hosts: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, identity: Mapping[str, object], variables: Mapping[str, str]) -> PrivateNames:
+        """Return the `users` and `hosts` of an "identity" answer, and the secrets among environment variables."""
+        users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
+        return cls(users=tuple(users), hosts=tuple(hosts), secrets=secret_values(variables))
+
 
 NOBODY = PrivateNames()
 V = TypeVar("V")

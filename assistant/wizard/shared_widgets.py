@@ -63,8 +63,8 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
     words = {name: value for name, value in traits.items() if callable(value) or isinstance(value, Message)}
-    kept = _late(kind)  # type: ignore[arg-type]  # mypy knows no hash of a class
-    made = kept(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))
+    late = _late(kind)  # type: ignore[arg-type]  # mypy knows no hash of a class
+    made = late(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))
     if words:
         _worded[made] = words
     return made
