@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from runners import InlineRunner
 
 import torch_setup_assistant
+from assistant import wizard
 from assistant.host.live import LiveHost
 from assistant.install import EnvironmentFolder
 from assistant.model.finding import Diagnosis, Interpreter, Remedy
@@ -22,7 +23,7 @@ from assistant.session.remediation import all_fixes, best_fix_name, fix_folder
 from assistant.session.session import Session
 from assistant.session.state import Detected, Diagnosed, Mended, Outcome, Page, Source, State, Task
 from assistant.session.store import Store, state_for_cell
-from assistant.wizard import html, magic
+from assistant.wizard import html
 from assistant.wizard.panels.answer import draw_causes, draw_title
 from assistant.wizard.panels.diagnose import apply_actions, make_footer
 
@@ -229,7 +230,7 @@ def test_the_magic_takes_the_last_traceback(monkeypatch: pytest.MonkeyPatch) -> 
     """Whole, with the causes behind it; before any cell has failed it is empty."""
     monkeypatch.delattr(sys, "last_value", raising=False)
     asked = []
-    monkeypatch.setattr(magic, "open_doctor", lambda printed, language: asked.append((printed, language)))
+    monkeypatch.setattr(wizard, "open_doctor", lambda printed, language: asked.append((printed, language)))
     shell = InteractiveShell()
     torch_setup_assistant.load_ipython_extension(shell)
     shell.run_line_magic("torch_doctor", "")
@@ -247,7 +248,7 @@ def test_the_magic_says_what_to_install_where_there_are_no_widgets(monkeypatch: 
     def lacks(_printed: str, language: str | None) -> None:
         raise ModuleNotFoundError(language, name="ipywidgets")
 
-    monkeypatch.setattr(magic, "open_doctor", lacks)
-    assert repr(magic.torch_doctor()).startswith(
+    monkeypatch.setattr(wizard, "open_doctor", lacks)
+    assert repr(wizard.torch_doctor()).startswith(
         "This needs the extra [lab], of which ipywidgets is not installed here; type: "
     )
