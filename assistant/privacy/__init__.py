@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from assistant.i18n import Message
 
@@ -48,7 +48,7 @@ USABLE_FIELDS = frozenset(
     }
 )  # fmt: skip
 # Of a secret's values only these are searched for: a plain word or a version number may stand anywhere by chance.
-_DISTINCT = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
+_DISTINCT = r"(?s)(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}"
 _USER_AND_PASSWORD = r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@"  # noqa: S105 - a pattern
 _CREDENTIALS = r"(?<=://)[^/@\s]+@"
 _HOME = r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
@@ -56,8 +56,7 @@ _KEY_BEGINS = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?!.*-----E
 _SHORT = 3  # letters; shorter names occur in too many words
 
 
-@dataclass(frozen=True)
-class PrivateNames:
+class PrivateNames(NamedTuple):
     """What only the machine knows: its users' names, its own names, and the values of its secret variables."""
 
     users: tuple[str, ...] = ()
@@ -126,7 +125,7 @@ def _redact_text(text: str, policy: Policy, known: PrivateNames) -> str:
 
 @cache
 def _secrets(known: PrivateNames) -> tuple[str, ...]:
-    return tuple(sorted(filter(_DISTINCT.fullmatch, known.secrets), key=len, reverse=True))
+    return tuple(sorted((one for one in known.secrets if re.fullmatch(_DISTINCT, one)), key=len, reverse=True))
 
 
 @cache
