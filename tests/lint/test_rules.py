@@ -13,6 +13,7 @@ from sources import ADDON_MODULES, ADDONS, MODULES, ROOT, imported_by, modules_o
 # What may be imported past a room's face all the same.
 BESIDE_THE_FACE = {
     "assistant.catalog.": "it is a library of tables, each with a module of its own, and most commands need one or two",
+    "assistant.parsers.": "it is a library of readers, a module a tool, of which `__init__.py` has what they share",
 }
 
 
