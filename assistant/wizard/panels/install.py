@@ -8,7 +8,7 @@ import time
 import ipywidgets as widgets
 
 from assistant.export import terminal_line
-from assistant.i18n import Text, ngettext, render, say, sentences
+from assistant.i18n import Text, language, ngettext, render, say, sentences
 from assistant.install import Prepared, RemotePlan
 from assistant.model.finding import Severity
 from assistant.model.plan import KERNEL_TARGET, Backend, Request
@@ -337,7 +337,7 @@ class Done(PageView):
             report = state.report
             self.checks.draw(lambda: draw_checks(report))
         self.where.draw(lambda: draw_ready(state))
-        self.next.value = html.cards(say("What next?"), _next_actions(state, opened=self.opened))
+        self.next.value = html.cards(say("What next?"), _next_actions(state, opened=self.opened)) + draw_pack(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:
@@ -355,6 +355,17 @@ class Done(PageView):
             others = (Other(label=label, actions=opens), another)
             return Footer(label=say("Use it in this notebook"), actions=use, note=name, others=others)
         return Footer(label=label, actions=opens, note=note, others=(another,))
+
+
+def draw_pack(state: State) -> Markup:
+    """Return how JupyterLab's own menus speak Chinese, too; the style sheet shows it where they do not."""
+    pythons = state.detected.pythons if state.detected else {}
+    if language() != "zh_CN" or not (pythons.get("kernel") and pythons.get("server")):
+        return html.NOTHING
+    uv = (pythons["kernel"], "-m", "uv", "pip", "install", "--python", pythons["server"])
+    text = say("JupyterLab's own menus can be Chinese, too: run this, then choose it under Settings, Language.")
+    line = html.copyable(command_line((*uv, "jupyterlab-language-pack-zh-CN")))
+    return tag("section", html.paragraph(text), line, class_="ptsa-pack")
 
 
 def draw_done(state: State) -> Markup:
