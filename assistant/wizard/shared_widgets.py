@@ -62,7 +62,8 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
     words = {name: value for name, value in traits.items() if callable(value)}
-    made = _late(kind)(layout=shared(widgets.Layout), **looks, **traits | {name: ask() for name, ask in words.items()})
+    late = _late(kind)  # type: ignore[arg-type]  # the library has no types
+    made = late(layout=shared(widgets.Layout), **looks, **traits | {name: ask() for name, ask in words.items()})
     if words:
         _worded[made] = words
     return made

@@ -44,7 +44,7 @@ from assistant.session.state import (
     Verified,
     find_stage,
 )
-from assistant.wizard.head import OpenNotebook, UseKernel, draw_progress
+from assistant.wizard.head import OpenNotebook, draw_progress, use_kernel
 from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_pack, draw_restart_warning
@@ -301,7 +301,7 @@ def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
         offered = page.footer(state)
         names = [offered.label, *(other.label for other in offered.others)]
         assert ("Use it in this notebook" in names) is failed
-        assert offered.actions[0] == UseKernel(kernel="pt") if failed else isinstance(offered.actions[0], OpenNotebook)
+        assert offered.actions[0] == use_kernel("pt") if failed else isinstance(offered.actions[0], OpenNotebook)
         page.close()
 
 

@@ -34,7 +34,7 @@ from assistant.session.steps import TITLES, split_requirements
 from assistant.verify import Picture
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, UseKernel, titles
+from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles, use_kernel
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
 from assistant.wizard.panels.export import usual_purpose
@@ -66,7 +66,7 @@ def _draw_consent(preview: Prepared) -> Markup:
     changed = 0 if preview.ready else len(changes)
     count = say("{changed} of {count} change", changed=changed, count=len(packages))
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
-    commands = html.code("\n".join(command_line(command) for command in preview.commands))
+    commands = html.copyable("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
     ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
@@ -351,7 +351,7 @@ class Done(PageView):
         note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
         label, opens = say("Open a notebook with it"), _open_notebook(state)
         if self.at_cell and state.environment and state.environment.kernel:
-            use = (UseKernel(kernel=state.environment.kernel),)
+            use = (use_kernel(state.environment.kernel),)
             others = (Other(label=label, actions=opens), another)
             return Footer(label=say("Use it in this notebook"), actions=use, note=name, others=others)
         return Footer(label=label, actions=opens, note=note, others=(another,))
