@@ -258,14 +258,12 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
     return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
 
 
-OWN_MISTAKES = {"own-line", "own-shapes"}  # the symptoms of a program that failed by a mistake of its own
-
-
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
     """Return the symptoms that a log without a known cause tells, and the one thing to look at next, by hints.toml.
 
     Hints on a program with a runtime of its own go before those on errors, and the error that stands last in the text
-    before those above it. None if the log tells of no trouble, and no hint knows its message.
+    before those above it. A symptom whose key begins with "own-" is a mistake of the program itself, and nothing is to
+    be looked at then. None if the log tells of no trouble, and no hint knows its message.
     """
     seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
     ranked = [
@@ -277,8 +275,8 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     step = _first_advice((row for _program, _at, row in ranked), log, machine)
     if step is None and not _tells_no_trouble(log) and (ERROR.search(log.text) or not log.prose.asks_for_nothing):
         step = _first_advice(plain_table("hints.toml")["step"], log, machine)
-    own = [row for row in plain_table("hints.toml")["hint"] if row["key"] in OWN_MISTAKES]
-    if step and (said := [row for row in own if step.text == _(row["text"])]):  # nothing to look for
+    own = [row for row in plain_table("hints.toml")["hint"] if row["key"].startswith("own-")]
+    if step and (said := [row for row in own if step.text == _(row["text"])]):
         seen, step = said, None
     return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
 

@@ -102,9 +102,9 @@ def check_lock(config: Config, resolution: Resolution) -> None:
 def find_exported_environment(config: Config, target: str, last: str) -> Path | None:
     """Return the environment of a configuration: `target`, else one that the assistant made here for such a plan.
 
-    Such a plan has the same backend, torch and Python. Of several the one at the path `last` is taken, else the one of
-    the configuration's name. That path is only compared, never opened. Returns None if there is none; raises `BadInput`
-    for a `target` that is no environment, and if several fit.
+    Such a plan has the same backend, torch and Python. Of several the one of the configuration's name is taken, else
+    the one at the path `last`. That path is only compared, never opened. Returns None if there is none; raises
+    `BadInput` for a `target` that is no environment, and if several fit.
     """
     if target:
         folder = Path(target).expanduser().absolute()
@@ -119,7 +119,8 @@ def find_exported_environment(config: Config, target: str, last: str) -> Path | 
         if (marker := made.marker) and (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
     ]
     named = [folder for folder in fitting if folder.name == config.environment.path]
-    for group in ([folder for folder in fitting if str(folder) == last], named, fitting):
+    lasts = [folder for folder in fitting if str(folder) == last]
+    for group in ([folder for folder in named if folder in lasts], named, lasts, fitting):
         if len(group) == 1:
             return group[0]
     if fitting:

@@ -22,13 +22,10 @@ from assistant.session.store import Store, state_for_cell
 from assistant.wizard import html
 from assistant.wizard.head import (
     OPEN_NOTEBOOK,
-    SHOW_FOLDER,
-    USE_KERNEL,
+    AskBrowser,
     ButtonAction,
     Footer,
     OpenNotebook,
-    ShowFolder,
-    UseKernel,
     draw_banner,
     draw_head,
     draw_progress,
@@ -56,6 +53,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
         self._opened: OpenNotebook | None = None  # the notebook that the browser was asked for last
+        self._asked: AskBrowser | None = None  # what else it was asked for last
         self.head = make(Head, languages=list(LANGUAGES.items()))
         self.head.on_msg(self._handle_head_message)
         self.banner, self.middle = make(Drawing), make(widgets.VBox)
@@ -115,10 +113,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             if isinstance(action, OpenNotebook):
                 self._opened = action
                 send_notebook(self.foot, action, view)
-            elif isinstance(action, ShowFolder):
-                self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
-            elif isinstance(action, UseKernel):
-                self.foot.send({"event": USE_KERNEL, "detail": {"kernel": action.kernel}, "view": view})
+            elif isinstance(action, AskBrowser):
+                self._asked = action
+                self.foot.send({"event": action.event, "detail": action.detail, "view": view})
             else:
                 self.session.dispatch(action)
             with self._lock:
@@ -235,10 +232,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
             self.session.run_aside(self._write_notebook)
-        elif message.get("refused") == SHOW_FOLDER:
-            self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
-        elif message.get("refused") == USE_KERNEL:
-            self.foot.note = html.inline(say("Choose the new kernel in the notebook: menu Kernel, Change Kernel."))
+        elif self._asked and message.get("refused") == self._asked.event:
+            self.foot.note = html.inline(self._asked.refused)
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 

@@ -31,19 +31,27 @@ class OpenNotebook(Record, frozen=True):
     name: str = NOTEBOOK
 
 
-class ShowFolder(Record, frozen=True):
-    """Show a folder in JupyterLab's file browser."""
+class AskBrowser(Record, frozen=True):
+    """Send JupyterLab's page an event; what to say if nobody there takes it is `refused`."""
 
-    path: str
-
-
-class UseKernel(Record, frozen=True):
-    """Change the notebook that asked what is wrong with its cell to a kernel."""
-
-    kernel: str
+    event: str
+    detail: dict[str, str]
+    refused: Text
 
 
-ButtonAction = Action | OpenNotebook | ShowFolder | UseKernel  # what a button does
+def show_folder(path: str) -> AskBrowser:
+    """Return what shows a folder in JupyterLab's file browser."""
+    refused = say("JupyterLab cannot show the folder here; its name is above.")
+    return AskBrowser(event=SHOW_FOLDER, detail={"path": path}, refused=refused)
+
+
+def use_kernel(kernel: str) -> AskBrowser:
+    """Return what changes the notebook that asked what is wrong with its cell to a kernel."""
+    refused = say("Choose the new kernel in the notebook: menu Kernel, Change Kernel.")
+    return AskBrowser(event=USE_KERNEL, detail={"kernel": kernel}, refused=refused)
+
+
+ButtonAction = Action | OpenNotebook | AskBrowser  # what a button does
 
 
 class Other(Record, frozen=True):

@@ -63,7 +63,7 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     style = kind.class_traits().get("style")
     looks = {"style": shared(style.klass)} if style else {}
     words = {name: value for name, value in traits.items() if callable(value) or isinstance(value, Message)}
-    late = _late(kind)  # type: ignore[arg-type]  # mypy knows no hash of a class
+    late = _late(kind)  # type: ignore[arg-type]  # the library has no types
     made = late(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))
     if words:
         _worded[made] = words

@@ -158,6 +158,8 @@
     const look = (_sender, status) => {
       const kernel = context.session?.kernel;
       if ((kernel && kernel.id !== known) || ["restarting", "autorestarting"].includes(status)) due = true;
+      // Restarted by another client, it says no more than this, and JupyterLab never hears that it is idle.
+      if (status === "starting" && kernel?.id === known) kernel.requestKernelInfo().then(() => run(), () => {});
       known = kernel?.id ?? null;
       if (!due || context.isRestarting || kernel?.connectionStatus !== "connected" || kernel.status !== "idle") return;
       due = false;
@@ -358,6 +360,7 @@
     menu?.fileMenu.newMenu.addGroup([{ command: COMMAND }], 50);
     if (!tracker) return;
     document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
+    document.body.dataset.labLanguage = translator?.languageCode ?? ""; // by which the wizard offers the other one
     show_pages(app, lab, tracker, asked);
     listen(app, lab, tracker);
     if (rendermime)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 from guided import main_button, run_first_cell
@@ -85,3 +86,16 @@ def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
     run_first_cell(page)
     main_button(wizard, "Install")
     expect(wizard.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_restart_by_another_client_brings_the_page_back(open_notebook, jupyter_server) -> None:
+    """The kernel says that it starts and no more: the page stood there, and no press on it did anything."""
+    page = open_notebook("setup.ipynb")
+    wizard = page.locator(".ptsa-wizard")
+    main_button(wizard, "Install")
+    wizard.evaluate("node => (node.dataset.old = 'yes')")
+    (session,) = jupyter_server.ask("sessions")
+    address = f"{jupyter_server.url}/api/kernels/{session['kernel']['id']}/restart"
+    httpx.post(address, headers={"Authorization": f"token {jupyter_server.token}"}, timeout=60).raise_for_status()
+    expect(page.locator(".ptsa-wizard[data-old]")).to_have_count(0, timeout=60_000)
+    main_button(wizard, "Install")

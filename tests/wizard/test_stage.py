@@ -17,7 +17,7 @@ from tables import each
 
 from assistant.host.base import ReplayHost
 from assistant.host.live import LiveHost
-from assistant.i18n import render
+from assistant.i18n import render, use_language
 from assistant.install import Prepared, Resolution
 from assistant.machines import load
 from assistant.model.errors import Cancelled
@@ -44,10 +44,10 @@ from assistant.session.state import (
     Verified,
     find_stage,
 )
-from assistant.wizard.head import OpenNotebook, UseKernel, draw_progress
+from assistant.wizard.head import OpenNotebook, draw_progress, use_kernel
 from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
-from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_restart_warning
+from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_pack, draw_restart_warning
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details, Foot
 
@@ -278,6 +278,20 @@ def test_what_was_done_is_ticked(page: SetupPage) -> None:
     assert page.done.next.value.count("ptsa-light-good") == 2
 
 
+def test_a_chinese_page_offers_jupyterlabs_chinese() -> None:
+    """As a command to copy, for the server's own Python; nothing of it is there in English."""
+    state = after(*WHOLE)
+    pythons = {"kernel": "/k/bin/python", "server": "/s/bin/python"}
+    state = replace(state, detected=replace(state.detected, pythons=pythons))
+    assert draw_pack(state) == ""
+    use_language("zh_CN")
+    try:
+        command = "/k/bin/python -m uv pip install --python /s/bin/python jupyterlab-language-pack-zh-CN"
+        assert f'data-copy="{command}"' in draw_pack(state)
+    finally:
+        use_language("en")
+
+
 def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
     """Its kernel is changed by one press; where the page is not beside a notebook, a first one is opened."""
     made = Installed(environment=Environment(path="/env", python="/env/bin/python", kernel="pt"), proof=PROVED.report)
@@ -287,7 +301,7 @@ def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
         offered = page.footer(state)
         names = [offered.label, *(other.label for other in offered.others)]
         assert ("Use it in this notebook" in names) is failed
-        assert offered.actions[0] == UseKernel(kernel="pt") if failed else isinstance(offered.actions[0], OpenNotebook)
+        assert offered.actions[0] == use_kernel("pt") if failed else isinstance(offered.actions[0], OpenNotebook)
         page.close()
 
 

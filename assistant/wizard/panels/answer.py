@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.diagnose import OWN_MISTAKES, with_interpreter
+from assistant.diagnose import with_interpreter
 from assistant.host.files import is_own_environment
 from assistant.i18n import Text, as_typed, ngettext, render, say, sentences
 from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Remedy, Severity
@@ -41,7 +41,9 @@ def draw_title(state: State) -> Markup:
 
 def _is_own_mistake(state: State) -> bool:
     """Return whether what was examined failed by a mistake in the user's own code, which nobody else can mend."""
-    return is_diagnosis_current(state) and any(one.key in OWN_MISTAKES for one in state.diagnosed.unexplained.symptoms)
+    return is_diagnosis_current(state) and any(
+        one.key.startswith("own-") for one in state.diagnosed.unexplained.symptoms
+    )
 
 
 def draw_aside(state: State) -> Markup:

@@ -122,7 +122,7 @@ class WrongPage(PageView):
         fresh = not state.pasted.text and not state.failed_cell
         self.samples.value = draw_samples() if fresh else html.NOTHING
         # What the user came for stands first: what was looked at already, then the answer.
-        self.parts = (self.head, self.aside, *answered, self.box, self.samples, *self.addons.parts)
+        self.parts = (self.head, *answered, self.aside, self.box, self.samples, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:
         """Show the fixes beside the first one: those that can be applied here as buttons, the others to be read."""

@@ -21,7 +21,7 @@ from assistant.session.actions import Begin, Choose, Show, blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
-from assistant.wizard.head import Footer, Other, ShowFolder
+from assistant.wizard.head import Footer, Other, show_folder
 from assistant.wizard.panels.base import PageView, close_all, failure
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
@@ -73,7 +73,7 @@ class ExportPage(PageView):
         """Return the footer: to write the files, also again, to show their folder if JupyterLab can, or to go back."""
         written = _common_folder(state)
         reached = written and Path(written).is_relative_to(current_folder())
-        show = (Other(label=say("Show the folder"), actions=(ShowFolder(path=written),)),) if reached else ()
+        show = (Other(label=say("Show the folder"), actions=(show_folder(written),)),) if reached else ()
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
         # What is chosen is no part of what a press means: one right after a choice would be taken for outdated.

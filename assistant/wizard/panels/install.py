@@ -7,7 +7,7 @@ import time
 
 import ipywidgets as widgets
 
-from assistant.i18n import Text, _, ngettext, render, say, sentences
+from assistant.i18n import Text, _, language, ngettext, render, say, sentences
 from assistant.install import EnvironmentFolder, Prepared, RemotePlan
 from assistant.model.finding import Severity
 from assistant.model.plan import KERNEL_TARGET, Backend, Request
@@ -33,7 +33,7 @@ from assistant.session.steps import TITLES, split_requirements
 from assistant.verify import Picture
 from assistant.views import CHECK_HEADINGS, CheckRow, change_rows, check_rows, fold_packages, plan_title, speed_lines
 from assistant.wizard import html
-from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, UseKernel, titles
+from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles, use_kernel
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
 from assistant.wizard.panels.export import usual_purpose
@@ -65,7 +65,7 @@ def _draw_consent(preview: Prepared) -> Markup:
     changed = 0 if preview.ready else len(changes)
     count = say("{changed} of {count} change", changed=changed, count=len(packages))
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
-    commands = html.code("\n".join(command_line(command) for command in preview.commands))
+    commands = html.copyable("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
     ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
@@ -336,7 +336,7 @@ class Done(PageView):
             report = state.report
             self.checks.draw(lambda: draw_checks(report))
         self.where.draw(lambda: draw_ready(state))
-        self.next.value = html.cards(say("What next?"), _next_actions(state, opened=self.opened))
+        self.next.value = html.cards(say("What next?"), _next_actions(state, opened=self.opened)) + draw_pack(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:
@@ -350,10 +350,21 @@ class Done(PageView):
         note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
         label, opens = say("Open a notebook with it"), _open_notebook(state)
         if self.at_cell and state.environment and state.environment.kernel:
-            use = (UseKernel(kernel=state.environment.kernel),)
+            use = (use_kernel(state.environment.kernel),)
             others = (Other(label=label, actions=opens), another)
             return Footer(label=say("Use it in this notebook"), actions=use, note=name, others=others)
         return Footer(label=label, actions=opens, note=note, others=(another,))
+
+
+def draw_pack(state: State) -> Markup:
+    """Return how JupyterLab's own menus speak Chinese, too; the style sheet shows it where they do not."""
+    pythons = state.detected.pythons if state.detected else {}
+    if language() != "zh_CN" or not (pythons.get("kernel") and pythons.get("server")):
+        return html.NOTHING
+    uv = (pythons["kernel"], "-m", "uv", "pip", "install", "--python", pythons["server"])
+    text = say("JupyterLab's own menus can be Chinese, too: run this, then choose it under Settings, Language.")
+    line = html.copyable(command_line((*uv, "jupyterlab-language-pack-zh-CN")))
+    return tag("section", html.paragraph(text), line, class_="ptsa-pack")
 
 
 def draw_done(state: State) -> Markup:
