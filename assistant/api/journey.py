@@ -1,4 +1,4 @@
-"""What commands that plan or set up share with the core's: their options, a machine's description, a setup's run."""
+"""What commands share with the core's: options, a machine's description, a setup's run, tables and findings drawn."""
 
 from __future__ import annotations
 
