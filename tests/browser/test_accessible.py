@@ -22,7 +22,6 @@ AS_HEARD = """
   - button "My environments"
   - button "Something is wrong?"
 - combobox "Language"
-- status: "Plan: done"
 - heading /PyTorch .+ for your Radeon RX 6700 XT/ [level=2]
 - button "Why this one, and what else would work"
 - button "The exact commands and the folder"
@@ -30,6 +29,7 @@ AS_HEARD = """
 - combobox "PyTorch build"
 - combobox "Backend"
 - button "Install" [disabled]
+- status: "Plan: done"
 """
 
 
