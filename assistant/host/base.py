@@ -17,10 +17,11 @@ class Host(ABC):
 
     @abstractmethod
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the answer to one question: its `kind` is the name of a method below, or one of the following.
+        """Return the answer to one question; raise nothing: its status says what failed.
 
-        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`, `identity`
-        are answered by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
+        `kind` is the name of a method below that takes the same arguments, or one of the following: `platform`,
+        `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`, `identity` are answered
+        by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
         """
 
     def run(self, *argv: str) -> Answer:

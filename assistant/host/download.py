@@ -82,9 +82,10 @@ def download(
 ) -> Generator[Headway, None, None]:
     """Download all files to their paths, several at once, the largest first and those of unknown size last.
 
-    Yields several times a second how far it is, and at the end. What was downloaded stays for the next time when a file
-    fails. The user names and passwords in `index_urls` are sent to the same servers. Raises `WorkFailed`, without
-    credentials, for the first file that fails, and `Cancelled` within a second of the request.
+    Yields several times a second how far it is, and at the end. When a file fails, what was downloaded stays for the
+    next time, as PATH.part. A file that is there is replaced. The user names and passwords in `index_urls` are sent to
+    the same servers. Raises `WorkFailed`, without credentials, for the first file that fails, and `Cancelled` within a
+    second of the request.
     """
     from assistant.host.web import Web  # noqa: PLC0415 - 40 ms that only a download need pay
 
@@ -120,7 +121,8 @@ class _Download:
     def fetch(self, file: Fetch) -> None:
         """Download one file in up to `Patience.tries` tries; raise `WorkFailed` if all fail or the work is stopped.
 
-        A second wrong hash ends the tries, too; so does a disk that cannot be written, which deletes the part.
+        It also ends at an answer that will not change, such as HTTP 404, at a second wrong hash, and at a disk that
+        cannot be written, which deletes the part.
         """
         part = Path(f"{file.path}.part")
         altered = 0
