@@ -240,7 +240,10 @@ def _warnings(
 
 
 def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
-    """Yield the rejections of a newer torch that a newer driver would run, and of a still newer for a newer card."""
+    """Yield the rejections of a newer torch that a newer driver would run, and of a still newer for a newer card.
+
+    Newer is what goes beyond the build that was `chosen` for the `deciding` cards.
+    """
     free = context.with_any_driver()
     better = _best_build(_builds_for_driver(free), deciding, free)
     if better is not None and better.number > chosen.number:
@@ -285,7 +288,7 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
 
 
 def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
-    """Return why no CUDA build serves the cards: a rejection for each of driver, pins and system that is in the way.
+    """Return why no CUDA build serves the `deciding` cards: a rejection for each of driver, pins and system in the way.
 
     That is one without which there would be a build; the system is its age and the Python. For a Jetson, NVIDIA's own
     wheels are offered or named instead. If several are in the way only together, the driver is named; if there is no
