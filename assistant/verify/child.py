@@ -363,7 +363,9 @@ def watch_for_crashes() -> None:
 def main() -> int:
     """Run the checks of the request from the command line or stdin, in order; write each start and result; return 0.
 
-    Checks in the request's `ready` count as passed; of those, "import" and "device" are run again, unreported.
+    The request names the `device` and the keys of the `checks`; with `packages` they are checks of imports.py. The
+    process ends itself if one check takes more than `memory` bytes. Checks in the request's `ready` count as passed; of
+    those, "import" and "device" are run again, unreported.
     """
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()
