@@ -67,7 +67,7 @@ def gpu_line(gpu: Gpu) -> str:
 
 
 def plan_title(plan: Plan) -> Message:
-    """Return a plan's title: torch, backend, variant and Python; a project may need no torch."""
+    """Return a plan's title: torch, backend, variant and Python, or that it has packages without torch for a Python."""
     if not plan.torch:
         return _("Packages without PyTorch, Python {python}", python=plan.python)
     return _(
@@ -82,8 +82,8 @@ def plan_title(plan: Plan) -> Message:
 def kernel_title(plan: Plan, card: str = "") -> str:
     """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
 
-    It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
-    language.
+    It names the release line and the card, or the backend if the card is unknown or unused; for a plan without torch,
+    Python and the project. It is the same in any language.
     """
     if not plan.torch:
         return f"Python {plan.python} · {plan.name}"

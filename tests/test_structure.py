@@ -30,7 +30,7 @@ BUDGETS = {
     "assistant/cli": (2755, 1220),
     "assistant/detect": (1400, 695),
     "assistant/diagnose": (4275, 2135),
-    "assistant/export": (1280, 460),
+    "assistant/export": (1285, 460),
     "assistant/host": (3050, 1355),
     "assistant/install": (5175, 2310),
     "assistant_addons/labs": (2515, 1245),
