@@ -66,7 +66,7 @@ def local_path(url: str) -> Path | None:
 
 
 class Headway(NamedTuple):
-    """How far a download is: the bytes of each file that are there, by path, and how many were before it began."""
+    """How far a download is: the bytes of each file that are there, by path, and how many of all were there before."""
 
     have: dict[str, int]
     resumed: int
@@ -159,15 +159,16 @@ class _Download:
             with part.open("a+b") as out:
                 out.seek(0)
                 digest = hashlib.file_digest(out, "sha256")
-                have = out.tell()
-                self.have[file.path] = have
-                self.resumed.setdefault(file.path, have)
+                have = self.have[file.path] = out.tell()
+                self.resumed[file.path] = min(have, self.resumed.get(file.path, have))
                 headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
                 if not have or have != file.size:
                     with self._web.open(file.url, headers) as answer:
                         if have and answer.status != PARTIAL_CONTENT:  # the server starts from the beginning
-                            out.truncate(0)
+                            out.seek(0)  # or `tell` goes on from where it was
+                            out.truncate()
                             digest = hashlib.sha256()
+                            self.resumed[file.path] = 0
                         for piece in answer.pieces(CHUNK):
                             if self.stop.is_set():
                                 raise _TryFailed(_("it was stopped"))
