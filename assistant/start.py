@@ -85,7 +85,8 @@ def _test_arguments(arguments: Sequence[str]) -> list[str]:
 def _typed_command(words: Sequence[str]) -> str:
     """Return what was typed before the arguments as one quoted text, such as "python3 start.py".
 
-    The interpreter's absolute path, which pyenv and Windows' `py` put there, becomes its name, and uv's "uv run".
+    The interpreter's absolute path, which pyenv and Windows' `py` put there, becomes its name if that is on PATH, and
+    uv's becomes "uv run".
     """
     if "UV" in os.environ and Path(words[0]).is_absolute():  # uv names itself so to what `uv run` starts
         return " ".join(map(quote, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))

@@ -188,7 +188,7 @@ def takes_device_extra(name: str) -> bool:
 
 
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
-    """Return the versions of a companion that go with a torch; no bounds if metadata bind it, or it is unknown.
+    """Return the versions of a package that go with a torch; no bounds if its metadata bind it, or it is unknown.
 
     If no known version goes with it, they are those before the known ones, for an older torch, or those after them.
     """

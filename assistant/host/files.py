@@ -486,8 +486,8 @@ _DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")  # colours, and a progress bar
 def copy_output_to_log() -> None:
     """Copy all that is printed from now on to the end of the file that `SETUP_ASSISTANT_LOG` gives.
 
-    A line with the time and our arguments goes before. Do nothing without the variable, or if the file cannot be
-    written.
+    That is standard output and errors, without colours. A line with the time and our arguments goes before. Do nothing
+    without the variable, or if the file cannot be written.
     """
     if name := os.environ.get(LOG):
         log = Path(name)

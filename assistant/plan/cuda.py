@@ -27,8 +27,9 @@ from assistant.plan.target import USUAL_PYTHON, Card
 def offers(context: Context) -> list[Offer]:
     """Return CUDA's candidates, best first, and rejections after them; [] for a machine without NVIDIA cards.
 
-    The first candidate is the best build for all cards that decide. A second is of a newer torch, if there is one for
-    the newest card alone. Rejections say what would bring a newer torch, or without a candidate, why there is none.
+    The first candidate is the best build for all cards that decide (`_cards_that_decide`). A second is of a newer
+    torch, if there is one for the newest card alone. Rejections say what would bring a newer torch, or without a
+    candidate, why there is none.
     """
     cards = [card for card in context.cards if card.vendor is Vendor.NVIDIA]
     if not cards:
@@ -177,7 +178,7 @@ def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
 
 
 def _to_candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
-    """Return a build as a candidate for those cards that decide and that it serves, with reasons and warnings."""
+    """Return a build as a candidate for those of `_cards_that_decide` that it serves, with reasons and warnings."""
     served = [card for card in _cards_that_decide(cards, context.catalog) if _serves(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_first_branch(card, context.catalog) for card in served), default=())

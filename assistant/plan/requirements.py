@@ -102,7 +102,10 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
 
 
 def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
-    """Return the requirement line of a package of a bundle; "" if it has no wheel for this torch or Python."""
+    """Return the requirement line of a package of a bundle; "" if it has no wheel for this torch or Python.
+
+    For a free-threaded Python, wheels of other packages than torch's family are assumed to be there.
+    """
     if name in FAMILY:
         version = companion_with_build(Requirement(name), candidate, context)
         return f"{name}=={version}" if version else ""
