@@ -85,7 +85,8 @@ def _test_arguments(arguments: Sequence[str]) -> list[str]:
 def _typed_command(words: Sequence[str]) -> str:
     """Return what was typed before the arguments as one quoted text, such as "python3 start.py".
 
-    The interpreter's absolute path, which pyenv and Windows' `py` put there, becomes its name, and uv's "uv run".
+    The interpreter's absolute path, which pyenv and Windows' `py` put there, becomes its name if that is on PATH, and
+    uv's becomes "uv run".
     """
     if "UV" in os.environ and Path(words[0]).is_absolute():  # uv names itself so to what `uv run` starts
         return " ".join(map(quote, ["uv" if shutil.which("uv") else os.environ["UV"], "run", *words[1:]]))
@@ -127,8 +128,8 @@ def _is_finished(folder: Path) -> bool:
 def _prepare(kind: str) -> Path:
     """Make the environment, hold a lock meanwhile, remove outdated ones, and return its Python.
 
-    If another start has made it by then, that is returned. Raises `WorkFailed` if the folder cannot be written or the
-    installation fails.
+    Signals to end raise `KeyboardInterrupt` from now on. If another start has made it by then, that is returned. Raises
+    `WorkFailed` if the folder cannot be written, and as `_install` does.
     """
     folder = _environment_folder(kind)
     began = time.monotonic()
@@ -168,7 +169,11 @@ def _hold_lock(path: Path) -> Iterator[None]:
 
 
 def _make_environment(folder: Path, kind: str) -> None:
-    """Make a virtual environment, install the project with what `kind` needs, and stamp it; remove it on failure."""
+    """Make a virtual environment, install the project with what `kind` needs, and stamp it.
+
+    What was in the folder before is removed, and so is the environment if anything fails. Raises as `_install` does,
+    and `OSError`.
+    """
     import tomllib  # noqa: PLC0415 - a second start has no use for it
     import venv  # noqa: PLC0415 - likewise
 
@@ -205,7 +210,10 @@ def _write_relative_path(folder: Path) -> None:
 
 
 def _remove_others(finished: Path) -> None:
-    """Remove environments that are unfinished or made from other files of the project; those of other Pythons stay."""
+    """Remove environments that are unfinished or made from other files of the project.
+
+    Finished ones from the same files stay, for other Pythons and of other kinds, too.
+    """
     project = finished.name.split("-")[2]
     for folder in HOME.glob("python*"):
         if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
@@ -216,7 +224,7 @@ def _remove_others(finished: Path) -> None:
 def _install(python: Path, requirements: list[str]) -> None:
     """Install requirements with uv, which pip fetches if there is none; pip's settings hold for both.
 
-    Raises `WorkFailed` if there is no installer or it fails.
+    Raises `WorkFailed` if there is no installer or it fails, and `BadInput` as `ask_pip` does.
     """
     pip = _find_pip(python)
     settings = _pip_settings(pip)
@@ -258,7 +266,10 @@ def _find_pip(python: Path) -> list[str | Path]:
 
 
 def _pip_settings(pip: list[str | Path]) -> PipSettings:
-    """Return the settings that pip reports, none if it fails; without a pip, those in its environment variables."""
+    """Return the settings that pip reports, none if it fails; without a pip, those in its environment variables.
+
+    Raises `BadInput` as `ask_pip` does.
+    """
 
     def run(*words: str) -> tuple[bool, str]:
         asked = subprocess.run([*pip, *words], capture_output=True, env=child_environment(), check=False)

@@ -67,7 +67,7 @@ def gpu_line(gpu: Gpu) -> str:
 
 
 def plan_title(plan: Plan) -> Message:
-    """Return a plan's title: torch, backend, variant and Python; a project may need no torch."""
+    """Return a plan's title: torch, backend, variant and Python, or that it has packages without torch for a Python."""
     if not plan.torch:
         return _("Packages without PyTorch, Python {python}", python=plan.python)
     return _(

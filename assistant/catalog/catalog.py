@@ -358,8 +358,8 @@ class Catalog:
     def has_companion(self, name: str, version: str, torch: str, build: tuple[str, str, str]) -> bool:
         """Return whether a torchvision or torchaudio has a build (variant, platform, Python's tag) beside a torch.
 
-        One that came out with an earlier torch has the builds and the Pythons of that release. True is assumed for one
-        that came out with this torch, or of which nothing is known.
+        One that came out with an earlier torch has the builds and the Pythons of that release, or those that the table
+        `torch.later` lists for it. True is assumed for one that came out with this torch, or of which nothing is known.
         """
         variant, platform, tag = build
         later = next((row for row in self.rows("torch.later") if (row.package, row.version) == (name, version)), None)
@@ -453,7 +453,10 @@ class Catalog:
 
     @cached_property
     def oldest_driver(self) -> Number:
-        """The oldest driver branch that runs some CUDA build of the newest torch release that has one."""
+        """The oldest driver branch that runs some CUDA build of the newest torch release that has one, such as (525,).
+
+        () if no floor is known.
+        """
         for release in self.releases:
             builds = {build for builds in release.variants.values() for build in builds}
             floors = [
@@ -519,7 +522,10 @@ _PYPI = re.compile(r"https?://pypi\.org/simple/?")
 
 
 def is_known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
-    """Return whether an address is below an index of torch in the catalogue or a mirror, or among the user's `own`."""
+    """Return whether an address lies below an index of torch in the catalogue or a mirror of it, or is among `own`.
+
+    `own` are the user's indexes. Mirrors of PyPI alone do not count, and an address with ".." or "%" lies below none.
+    """
     if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
         return True
     listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu")]

@@ -149,7 +149,7 @@ def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) ->
     """Return where wheels for a torch lie whose versions may meet a requirement, those of its makers first.
 
     Their addresses are filled in; one with the companion's version in it counts only if the requirement has that with
-    "==". A release may lack a Python.
+    "==". Whether they hold a wheel for some Python is not said.
     """
     build, minor = load_catalog().build_of(torch, variant, platform), ".".join(torch.split(".")[:2])
     exact = next((bound.version for bound in need.specifier if bound.operator == "==" and "*" not in bound.version), "")
@@ -188,7 +188,7 @@ def takes_device_extra(name: str) -> bool:
 
 
 def bounds_beside(name: str, torch: str) -> SpecifierSet:
-    """Return the versions of a companion that go with a torch; no bounds if metadata bind it, or it is unknown.
+    """Return the versions of a package that go with a torch; no bounds if its metadata bind it, or it is unknown.
 
     If no known version goes with it, they are those before the known ones, for an older torch, or those after them.
     """

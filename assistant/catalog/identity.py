@@ -263,7 +263,10 @@ def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]
 
 @cache
 def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
-    """Return a vendor's cards by the key of each of their names; laptop cards also without the "Mobile" of pci.ids."""
+    """Return a vendor's cards by the key of each of their names; laptop cards also without the "Mobile" of pci.ids.
+
+    Generic names are left out.
+    """
     found: dict[str, list[CardRow]] = defaultdict(list)
     without_mobile: dict[str, list[CardRow]] = defaultdict(list)
     for row in _rows(vendor):

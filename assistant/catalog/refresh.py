@@ -91,8 +91,8 @@ Changes = tuple[Message, ...]
 def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str) -> tuple[Table[TorchRelease], Changes]:
     """Return the table with every release that the files show, and a sentence for each that is new or has more wheels.
 
-    Patches of older lines are among them; releases older than the table's first are left out on purpose. Without
-    changes it is the same table.
+    `files` are wheels of torch alone. Patches of older lines are among them; releases older than the table's first are
+    left out on purpose. Without changes it is the same table.
     """
     by_version: dict[str, list[File]] = defaultdict(list)
     for file in files:
@@ -119,9 +119,10 @@ def with_releases(table: Table[TorchRelease], files: Iterable[File], today: str)
 
 
 def _new_row(version: str, listed: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
-    """Return a row for a new release, without builds yet; oldest glibc and macOS as in its tags, else in `older`.
+    """Return a row for a new release, without builds yet; oldest glibc and macOS as in `listed`, else in `older`.
 
-    With `on_pypi`, PyPI was read: for platforms that it does not list for this release, it has no build.
+    `listed` are its files, `older` is the release before. With `on_pypi`, PyPI was read: for platforms that it does not
+    list for this release, it has no build.
     """
     there = {file.platform for file in listed if file.seen.source == "pypi"}
     linux = next((file.floor for file in listed if file.platform == "linux_x86_64" and file.floor), "")
@@ -233,8 +234,8 @@ _SYSTEMS: dict[str, Literal["linux", "windows"]] = {"linux_x86_64": "linux", "wi
 def with_amd(table: Table[AmdRelease], files: Iterable[File], today: str) -> tuple[Table[AmdRelease], Changes]:
     """Return the table with AMD's new builds of torch, and a sentence for each build that is new or has changed.
 
-    The GPU targets that they serve are those of the tables. Releases older than the table's first are left out; glibc
-    that no tag tells is that of the newest release known.
+    `files` are wheels of torch on AMD's indexes. The GPU targets that they serve are those of the tables. Releases
+    older than the table's first are left out; glibc that no tag tells is that of the newest release known.
     """
     before = table.rows
     rows = {(row.torch, row.rocm, row.index): row for row in before}

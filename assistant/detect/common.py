@@ -80,7 +80,11 @@ class Notes:
         self.evidence.append(Evidence(fact=fact, source=source, text=_redact_evidence(text)))
 
     def record_gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
-        """Record a GPU as a source reports it, with cleaned texts; ignore those after the 64th."""
+        """Record a GPU as a source reports it; ignore those after the 64th.
+
+        Its name and driver are cleaned as `clean` does. `bus` is its PCI address, such as "0000:01:00.0", `revision`
+        that of its PCI id.
+        """
         if len(self.gpus) >= MOST_GPUS:
             return
         texts = {name: _clean_texts(getattr(gpu, name)) for name in ("name", "driver")}
@@ -107,9 +111,10 @@ class Notes:
         self.findings.append(Finding(key=key, severity=severity, text=text, evidence=said, remedies=remedies))
 
     def read_answer(self, source: str, answer: Answer) -> str:
-        """Return an answer's text, "" if there is none; record a finding if it was denied, timed out or failed.
+        """Return an answer's text, that of a failed one, too, "" if there is none.
 
-        That a thing is missing is no finding.
+        If it was denied, timed out or failed, a finding "could-not-look" is recorded; that a thing is missing, or not
+        in a recording, is none.
         """
         reasons = {"denied": _("access denied"), "timeout": _("no answer in time"), "failed": _("it failed")}
         if reason := reasons.get(answer.status):
@@ -189,7 +194,8 @@ def _merge_gpu(card: list[Sighting]) -> tuple[Gpu, dict[str, str]]:
 def reason_not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
     """Return why an adapter does not count as a GPU, as one sentence; "" for one that does.
 
-    Server consoles, virtual displays and, by PCI class and subclass (`kind`), NPUs of Intel or others do not count.
+    Server consoles and virtual displays do not count, by their id or `name`, and by PCI class and subclass (`kind`)
+    NPUs of Intel or others.
     """
     idle = find_idle_adapter(pci_id)
     if idle and idle.kind == "console":
@@ -260,7 +266,10 @@ SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
 
 
 def interpreter(host: Host, notes: Notes) -> None:
-    """Record the system's family, the architecture and this Python; findings if it is from the Store or from conda."""
+    """Record the system's family, the architecture and this Python; findings if it is from the Store or from conda.
+
+    A free-threaded Python's version ends in "t".
+    """
     facts = {name: str(value) for name, value in host.facts("platform").items()}
     if not facts:
         notes.read_answer("Python", host.ask("platform"))
@@ -318,7 +327,8 @@ def find_broken_kernels(host: Host) -> tuple[Finding, ...]:
 def kernels(host: Host, notes: Notes) -> None:
     """Record findings: one on all Jupyter kernels of other Pythons, and one for each kernel whose program is gone.
 
-    Working kernels called as the assistant calls its own (`torch-cpu-2.13.0`) are left out.
+    A kernel whose file cannot be read counts as such. Working kernels called as the assistant calls its own
+    (`torch-cpu-2.13.0`) are left out.
     """
     here = str(host.facts("platform").get("executable", ""))
     elsewhere = []

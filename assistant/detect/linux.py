@@ -58,7 +58,10 @@ CONTAINER_FILES = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.s
 
 
 def container(host: Host, notes: Notes) -> None:
-    """Record the name of the container in which this process runs, if any."""
+    """Record the name of the container in which this process runs, if any: "kubernetes", "docker", and so on.
+
+    Of several signs Kubernetes' counts, then the files that the others leave.
+    """
     if host.variable("KUBERNETES_SERVICE_HOST"):
         notes.record_fact("container", "kubernetes", "KUBERNETES_SERVICE_HOST")
     for path, name in CONTAINER_FILES.items():
@@ -69,7 +72,10 @@ def container(host: Host, notes: Notes) -> None:
 
 
 def adapters(host: Host, notes: Notes) -> None:
-    """Record every display and accelerator device on the PCI bus as a GPU, or as a finding that says why it is none."""
+    """Record every display and accelerator device on the PCI bus as a GPU, or as a finding that says why it is none.
+
+    In WSL, Microsoft's adapters are ignored.
+    """
     answer = host.ask("pci")
     devices = linux.read_pci_devices(notes.read_answer(PCI, answer))
     if answer and not devices:
@@ -139,7 +145,7 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 
 def secure_boot(host: Host, notes: Notes) -> None:
-    """Record a finding if Secure Boot is on and an NVIDIA or AMD GPU has no driver, or neither nvidia nor amdgpu.
+    """Record a finding if Secure Boot is on and an NVIDIA or AMD GPU has no driver, or another than nvidia and amdgpu.
 
     Secure Boot may be the reason.
     """
@@ -191,7 +197,10 @@ def wsl(host: Host, notes: Notes) -> None:
 
 
 def _note_windows(host: Host, notes: Notes) -> bool:
-    """Record the Windows around this WSL as evidence; return whether it is too old to share its GPU, and warn if so."""
+    """Record the Windows around this WSL as evidence; return whether it is too old to share its GPU, and warn if so.
+
+    Returns False if its release cannot be read.
+    """
     values = windows.read_reg_query(host.run("reg.exe", "query", VERSION).text)
     name, build = windows.windows_name(values), str(values.get("CurrentBuild", ""))
     if name is None:
@@ -243,9 +252,10 @@ def amd_gpus(host: Host, notes: Notes) -> None:
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Record the version of the installed ROCm, and whether rocminfo is there; do nothing without an AMD GPU or WSL.
+    """Record the version of the installed ROCm, and whether rocminfo is there.
 
-    In WSL, and in containers without the kernel's list of compute nodes, rocminfo, or else amd-smi, is asked for GPUs.
+    Do nothing without an AMD GPU, /dev/kfd or WSL. In WSL, and in containers without the kernel's list of compute
+    nodes, rocminfo, or else amd-smi, is asked for GPUs.
     """
     wsl = bool(host.link("/dev/dxg"))
     if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:

@@ -15,7 +15,8 @@ _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.s
 def nvidia_gpus(host: Host, notes: Notes) -> None:
     """Record the driver and each GPU by NVML, else by nvidia-smi; if neither answers, record the driver's state.
 
-    Do nothing without a sign of NVIDIA's hardware or driver.
+    If NVML does not answer, the driver's version is first read in its own files. Do nothing without a sign of NVIDIA's
+    hardware or driver.
     """
     drivers = {
         device.driver for device in linux.read_pci_devices(host.ask("pci").text) if device.vendor is Vendor.NVIDIA
@@ -60,7 +61,10 @@ def _ask_nvml(host: Host, notes: Notes) -> bool:
 
 
 def _ask_nvidia_smi(host: Host, notes: Notes) -> bool:
-    """Record what nvidia-smi reports, or its error message; return whether it gave either."""
+    """Record what nvidia-smi reports, and its error message; return whether there was either.
+
+    If it failed in another way, a finding says so.
+    """
     answer = host.run("nvidia-smi")
     if answer.status == "missing":
         answer = host.run("/usr/lib/wsl/lib/nvidia-smi")

@@ -65,8 +65,8 @@ def detect(
 ) -> Detection:
     """Look at a machine and return its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
 
-    `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one.
-    Without `judging`, probes that bring findings alone are not run.
+    `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one or
+    a value that does not fit. Without `judging`, probes that bring findings alone are not run.
     """
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
     try:
@@ -80,7 +80,7 @@ def detect(
 def _run_probes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
     """Yield the notes of each probe, in their order, after all have run; a finding for one that is too late.
 
-    Each has its own thread, but for a recording, which is asked in this one without a limit.
+    They run side by side on threads, but for a recording, which is asked in this one without a limit.
     """
 
     def work(probe: Probe) -> Notes:

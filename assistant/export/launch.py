@@ -133,7 +133,10 @@ def launch_files(setup: Setup) -> dict[str, str]:
 
 
 def _launcher_files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
-    """Return the text of the file in which an application keeps its arguments, else of a start script, by its path."""
+    """Return the text of the file in which an application keeps its arguments, else of a start script, by its path.
+
+    Variables whose values a shell may read as more than text are left out of it.
+    """
     named, line = launcher.files.get(system, ""), launch_line(launcher, arguments, system) or ""
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}

@@ -95,9 +95,9 @@ _SYSTEMS = {"linux": "linux", "macos": "darwin", "windows": "win32"}
 
 
 def pyproject_text(setup: Setup) -> str:
-    """Return the `pyproject.toml` of a project for uv, with torch's family tied to its own index.
+    """Return the `pyproject.toml` of a project for uv, with torch's family tied to its own index, if the plan has one.
 
-    It is limited to this system and processor.
+    Every installed package is a constraint. It is limited to this system and processor.
     """
     system, arch, index = setup.machine.os or "linux", setup.machine.arch or "x86_64", setup.plan.index_url
     if system == "windows":  # as `platform.machine()` spells it there

@@ -45,10 +45,9 @@ class Setup(Record, frozen=True):
 
 
 def without_path(environment: Environment) -> Environment:
-    """Return an environment with its folder's name and the interpreter's path within it alone.
+    """Return an environment with its folder's name and the interpreter's path within it alone, and no `display_name`.
 
-    The rest of either is nobody else's, and neither is its name in this machine's launcher, which holds the user's
-    card.
+    The rest of these paths exists on this machine alone, and the name in its launcher holds the user's card.
     """
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")

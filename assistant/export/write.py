@@ -39,7 +39,10 @@ class Format(NamedTuple):
 
 
 def code_files(setup: Setup) -> dict[str, str]:
-    """Return the files for code that uses torch, and `verify.py`, a proof; raise `Unsuited` for a plan without it."""
+    """Return `device.py` and `fallback.py`, for code that uses torch, and `verify.py`, a proof, as texts by name.
+
+    Raises `Unsuited` for a plan without torch.
+    """
     if not setup.plan.torch:
         why = _("These files are for code that uses torch, and the plan has none.")
         raise Unsuited(why, hint=_("Choose another format, such as requirements.txt."))
@@ -177,8 +180,8 @@ def write_all(
     """Write each text as UTF-8 under its name in `folder` and return the paths.
 
     Files of those names that somebody else wrote are replaced only if `overwrite`, which gets their paths, agrees.
-    Raises `WorkFailed` if it does not, if a link leads out of the folder, and if the folder cannot be written; nothing
-    has changed then.
+    Raises `WorkFailed` if it does not, if a folder has such a name, if a link leads out of the folder, and if that
+    cannot be written; nothing has changed then.
     """
     contents = {folder / name: text.encode() for name, text in files.items()}
     foreign = tuple(path for path, content in contents.items() if _is_foreign(folder, path, content))

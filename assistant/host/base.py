@@ -25,10 +25,11 @@ class Host(ABC):
 
     @abstractmethod
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Return the answer to one question: its `kind` is the name of a method below, or one of the following.
+        """Return the answer to one question; raise nothing: its status says what failed.
 
-        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`, `identity`
-        are answered by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
+        `kind` is the name of a method below that takes the same arguments, or one of the following: `platform`,
+        `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`, `identity` are answered
+        by a JSON object as the answer's text; `pci`, `groups`, `file_version PATH` by plain text.
         """
 
     def run(self, *argv: str) -> Answer:
@@ -187,7 +188,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
 def reduce_exchange(exchange: Exchange) -> Exchange | None:
     """Return an exchange whose answer keeps only what parsers read; None for a question that is in no table here.
 
-    Kept are the keys that `_OBJECTS` has for the question, or the lines that match its pattern in `TEXTS`.
+    Kept are the keys that `_OBJECTS` has for the question, or the lines that match its pattern in `TEXTS`; of an object
+    that cannot be decoded, nothing. The answer's status stays.
     """
     kind, argument, answer = exchange.ask[0], " ".join(exchange.ask[1:]), exchange.answer
     for expected, pattern, keys in _OBJECTS:
@@ -238,9 +240,10 @@ def read_recording(text: str, what: str) -> Recording:
 
 
 def write_recording(host: RecordingHost, label: str) -> str:
-    """Return, as JSON, a recording of all that a host was asked so far, without names, serials, addresses and secrets.
+    """Return, as JSON, a recording of all that a host was asked so far; no file is written.
 
-    Of each answer only what the parsers read is kept; questions that no parser asks are left out. No file is written.
+    `label` names the machine for people. Names of users and hosts, serials, addresses and secrets are removed. Of each
+    answer only what the parsers read is kept; questions that no parser asks are left out.
     """
     identity = host.ask_unrecorded("identity")
     exchanges = tuple(kept for exchange in host.exchanges() if (kept := reduce_exchange(exchange)) is not None)

@@ -49,7 +49,7 @@ class Patience(Record, frozen=True):
 
 
 class Headway(NamedTuple):
-    """How far a download is: the bytes of each file that are there, by path, and how many were before it began."""
+    """How far a download is: the bytes of each file that are there, by path, and how many of all were there before."""
 
     have: dict[str, int]
     resumed: int
@@ -65,9 +65,10 @@ def download(
 ) -> Generator[Headway, None, None]:
     """Download all files to their paths, several at once, the largest first and those of unknown size last.
 
-    Yields several times a second how far it is, and at the end. What was downloaded stays for the next time when a file
-    fails. The user names and passwords in `index_urls` are sent to the same servers. Raises `WorkFailed`, without
-    credentials, for the first file that fails, and `Cancelled` within a second of the request.
+    Yields several times a second how far it is, and at the end. When a file fails, what was downloaded stays for the
+    next time, as PATH.part. A file that is there is replaced. The user names and passwords in `index_urls` are sent to
+    the same servers. Raises `WorkFailed`, without credentials, for the first file that fails, and `Cancelled` within a
+    second of the request.
     """
     from assistant.host.web import Web  # noqa: PLC0415 - 40 ms that only a download need pay
 
@@ -103,7 +104,8 @@ class _Download:
     def fetch(self, file: Fetch) -> None:
         """Download one file in up to `Patience.tries` tries; raise `WorkFailed` if all fail or the work is stopped.
 
-        A second wrong hash ends the tries, too; so does a disk that cannot be written, which deletes the part.
+        It also ends at an answer that will not change, such as HTTP 404, at a second wrong hash, and at a disk that
+        cannot be written, which deletes the part.
         """
         part = Path(f"{file.path}.part")
         altered = 0
@@ -140,15 +142,16 @@ class _Download:
             with part.open("a+b") as out:
                 out.seek(0)
                 digest = hashlib.file_digest(out, "sha256")
-                have = out.tell()
-                self.have[file.path] = have
-                self.resumed.setdefault(file.path, have)
+                have = self.have[file.path] = out.tell()
+                self.resumed[file.path] = min(have, self.resumed.get(file.path, have))
                 headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
                 if not have or have != file.size:
                     with self._web.open(file.url, headers) as answer:
                         if have and answer.status != PARTIAL_CONTENT:  # the server starts from the beginning
-                            out.truncate(0)
+                            out.seek(0)  # or `tell` goes on from where it was
+                            out.truncate()
                             digest = hashlib.sha256()
+                            self.resumed[file.path] = 0
                         for piece in answer.pieces(CHUNK):
                             if self.stop.is_set():
                                 raise _TryFailed(_("it was stopped"))

@@ -95,6 +95,8 @@ def _is_missing(package: str) -> bool:
 def _requirement_words(extra: str) -> list[str]:
     """Return an installer's arguments for the assistant with an extra ("[lab]" or ""), from where it was installed.
 
+    Raises `PackageNotFoundError` if it is not installed.
+
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
     """
     origin = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")

@@ -81,7 +81,8 @@ def discard_folder(path: Path) -> None:
 def write_atomically(path: Path, data: str | bytes, *, private: bool = False) -> None:
     """Write a file (text as UTF-8) atomically and durably; `private` makes it readable only by this user.
 
-    What is there, a link too, is replaced, with its mode. Raises `OSError`; the file is unchanged then.
+    What is there, a link too, is replaced, with its mode. Raises `OSError`; the file is unchanged then, unless it was
+    its folder that could not be flushed.
     """
     content = data.encode() if isinstance(data, str) else data
     put_in_place(write_draft(path, lambda file: file.write(content), private=private), path)
@@ -136,7 +137,8 @@ def append_private(path: Path, text: str) -> None:
 def write_draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
     """Create a draft, a file beside `path`, let `write` fill it, flush it to the disk, and return its path.
 
-    Deletes it and raises if anything fails: `OSError`, or what `write` raises.
+    With `private` only this user can read it. Deletes it and raises if anything fails: `OSError`, or what `write`
+    raises.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
@@ -153,7 +155,10 @@ def write_draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bo
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Rename a draft (`part`) to its final path, durably; if that fails, delete the draft and raise `OSError`."""
+    """Rename a draft (`part`) to its final path; if that fails, delete the draft and raise `OSError`.
+
+    The folder is flushed to the disk afterwards, which may raise `OSError`, too.
+    """
     try:
         retry_while_in_use(lambda: part.replace(path))
     except OSError:
@@ -232,7 +237,7 @@ def raise_if_irregular(handle: int, path: Path) -> None:
 
 
 def read_regular(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
-    """Return the bytes of a regular file; raise `OSError` for one of more than `limit`, as `open_regular` otherwise."""
+    """Return what a regular file holds; raise `OSError` if it is more than `limit` bytes, else as `open_regular`."""
     with open_regular(path, follow=follow) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -269,7 +274,8 @@ def try_to_lock(handle: int) -> bool:
 def make_private_folder(path: Path) -> Path:
     """Make a folder that only this user can open, or close an existing one to others, and return it.
 
-    Raises `OSError` if it cannot be made or belongs to another user. On Windows an existing one is left as it is.
+    Missing parents are made as usual. Raises `OSError` if it cannot be made or belongs to another user. On Windows an
+    existing one is left as it is.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name != "nt":
@@ -368,10 +374,10 @@ def shorten_path(path: str) -> str:
 
 
 def full_path(text: str, *, relative: bool = True) -> Path:
-    """Return a typed path as an absolute one, with "~" expanded and ".." removed, for which links are resolved.
+    """Return a typed path as an absolute one, with "~" expanded and ".." removed.
 
-    A link at its end stays, unless it leads to a folder. Raises `BadInput` for "~NAME" of an unknown user; without
-    `relative` also for a relative path, and so for one of another system.
+    Only for a path with ".." links are resolved, and then not one at its end that leads to a file. Raises `BadInput`
+    for "~NAME" of an unknown user; without `relative` also for a relative path, and so for one of another system.
     """
     try:
         path = Path(text).expanduser()
@@ -481,8 +487,8 @@ _DRAWN = r"\x1b\[[0-9;?]*[A-Za-z]|\r"  # colours, and a progress bar's way back 
 def copy_output_to_log() -> None:
     """Copy all that is printed from now on to the end of the file that `SETUP_ASSISTANT_LOG` gives.
 
-    A line with the time and our arguments goes before. Do nothing without the variable, or if the file cannot be
-    written.
+    That is standard output and errors, without colours. A line with the time and our arguments goes before. Do nothing
+    without the variable, or if the file cannot be written.
     """
     if name := os.environ.get(LOG):
         log = Path(name)

@@ -62,7 +62,11 @@ class LiveHost(Host):
 
 
 def _run(*argv: str) -> Answer:
-    """Run a command; return exit status and output (stderr last), "missing" if not on PATH; raise after 8 seconds."""
+    """Run a command in English without input; return its exit status and output, stderr last.
+
+    The answer is "failed" for an exit status other than 0, and "missing" for what is not on PATH. Raises
+    `TimeoutExpired` after 8 seconds, and `OSError` if it cannot be started.
+    """
     executable = shutil.which(argv[0])
     if executable is None:
         return Answer(status="missing")
@@ -233,7 +237,7 @@ def _groups() -> Answer:
 def _nvml() -> Answer:
     """Return, as JSON, the versions `driver` and `cuda`, and all `devices`, by NVML.
 
-    Returns "missing" without a driver, "failed" with NVML's error text otherwise.
+    Returns "missing" without a driver, and "failed" for any other error of NVML; both with its text.
     """
     import pynvml as nvml  # noqa: PLC0415 - every command that only reads or plans would wait for it
 

@@ -40,6 +40,7 @@ class Lock:
     """A file that one process at a time can hold; children that inherit `fileno` hold it too until they end."""
 
     def __init__(self, path: Path) -> None:
+        """Prepare a lock on a file with this process as its holder; nothing is locked or written yet."""
         self.path = path
         self.fileno = -1
         where = f"{platform.node()} {_pid_scope()}"
@@ -49,11 +50,11 @@ class Lock:
         self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
-        """Take the lock and return None; if another process holds it, return that holder, with `pid` 0 if unknown.
+        """Take the lock, record us in its file, and return None; if it is held, return the holder, `pid` 0 if unknown.
 
-        Programs that a killed holder left running are killed first, as they might still write; if they have not ended
-        after 5 seconds, the lock is not taken, and that holder is returned. Raises `WorkFailed` if the lock's file
-        cannot be used, and if the file system has no locks.
+        The file and its folder are made. Programs that a killed holder left running are killed first, as they might
+        still write; if they have not ended after 5 seconds, the lock is not taken, and that holder is returned. Raises
+        `WorkFailed` if the lock's file cannot be used, and if the file system has no locks.
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try_to_lock():
@@ -103,9 +104,10 @@ class Lock:
         self.fileno = -1
 
     def _try_to_lock(self) -> bool:
-        """Try once to take the lock; return False if another process holds it, or deleted the file meanwhile.
+        """Try once to open and lock the file, which is made if needed; return whether that worked.
 
-        Raises `WorkFailed` if the file cannot be used; it is deleted if its file system has no locks.
+        That fails if it is held, or was deleted meanwhile; then it is closed again. Raises `WorkFailed` if the file
+        cannot be used; it is deleted if its file system has no locks.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -124,7 +124,7 @@ class CancelToken:
 def run_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
     """Run `work` for each item on threads; return the results, by item, that are there within `seconds`.
 
-    Raises the first failure.
+    What has not ended by then is abandoned and runs on. Raises the first failure.
     """
     return deque(run_at_once(work, items, seconds), maxlen=1).pop()
 
@@ -137,11 +137,12 @@ def run_at_once(
     threads: int = AT_ONCE,
     stop: threading.Event | None = None,
 ) -> Generator[dict[Item, Result], None, None]:
-    """Run `work` for each item on threads; yield the results so far, by item, every 50 ms and at the end.
+    """Run `work` for each item, `threads` at a time; yield the results so far, by item, every 50 ms and at the end.
 
-    That is when all is done or `seconds` have passed. The first failure is raised, and no item is begun after it, nor
-    after closing. `stop`, if given, is set then, and workers get half a second. One that hangs is abandoned:
-    `concurrent.futures` would wait for it at the end of the process (`threading._register_atexit` in CPython).
+    The end is when all is done or `seconds` have passed; until then it is one and the same dict, which grows. The first
+    failure is raised. After it, the end, or closing, no item is begun, `stop`, if given, is set, and workers then get
+    half a second. One that hangs is abandoned: `concurrent.futures` would wait for it at the end of the process
+    (`threading._register_atexit` in CPython).
     """
     left, done, errors = deque(items), dict[Item, Result](), list[Exception]()
 
@@ -181,6 +182,7 @@ class Background(Generic[Result]):
     """Work that starts on another thread at once, for a result needed later; without `result` nothing waits for it."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
+        """Start the work on a thread that does not keep the process alive; what it raises is kept for `result`."""
         self._results, self._errors = list[Result](), list[BaseException]()
 
         def run() -> None:
@@ -229,8 +231,9 @@ def program_environment(more: Mapping[str, str] | None = None) -> dict[str, str]
 def child_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment for a program whose output we read: `program_environment`, no colours, Python in UTF-8.
 
-    Not PYTHONUTF8: pip reads pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese
-    Windows would refuse its own file ("contains invalid utf-8 characters", pip 24.0;
+    `more` goes before all of these, but variables that force colours are left out of it, too. Not PYTHONUTF8: pip reads
+    pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese Windows would refuse its own
+    file ("contains invalid utf-8 characters", pip 24.0;
     https://github.com/pypa/pip/blob/24.0/src/pip/_internal/configuration.py).
     """
     readable = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
@@ -265,8 +268,9 @@ def running(
     """Run a child while a block reads the lines of its merged output by iterating over it; end it with the block.
 
     The child holds `lock`, too, which so stays held if it outlives us. `environment` is added to ours, unless
-    `isolation` gives all of it. `stdin` is the text that it reads, by default none. After `cancel` or `limit` seconds
-    the iteration ends it and raises. Raises `WorkFailed` when it cannot be started.
+    `isolation` gives all of it. `stdin` is the text that it reads, by default none. When `cancel` is set, and after
+    `limit` seconds, the iteration ends it and raises `Cancelled` or `TimeoutError`. Raises `WorkFailed` when it cannot
+    be started.
     """
     with contextlib.ExitStack() as stack:
         with defer_signals():  # or Ctrl-C could leave a child that nobody ends
@@ -442,8 +446,8 @@ def _resume_in_job(child: subprocess.Popen[str], *, exclude_descendants: bool = 
 def end_orphans(group: int, recorded: float) -> bool:
     """Kill a process group that a killed process left; return whether any process of it was still running.
 
-    `recorded` is when the group's number was recorded (Unix time): a leader that started later is another process, as
-    the system reuses numbers; nothing is killed then.
+    On Windows, that is a process and its descendants. `recorded` is when the group's number was recorded (Unix time): a
+    leader that started later is another process, as the system reuses numbers; nothing is killed then.
     """
     import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
 
@@ -502,7 +506,8 @@ def replace_process(argv: Sequence[str | Path], environment: Mapping[str, str] |
 def shell_for(system: str | None = None) -> Shell:
     """Return the shell in which a user of a system (None: this one) types commands.
 
-    For Windows, where this is one, it is the nearest shell that started us, if it is in `_SHELLS`.
+    It is `Shell.SH`, for Windows `Shell.WINDOWS`. On Windows itself our nearest ancestor process that is cmd or
+    PowerShell tells which of them.
     """
     shell = shell_of(system)
     if sys.platform == "win32" and shell is HERE:

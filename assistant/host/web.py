@@ -112,7 +112,8 @@ class Web:
     def open(self, url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> Iterator[Answer]:
         """Yield the answer for an address or a file on disk, and close it; raise `Unreachable` unless it is HTTP 2xx.
 
-        Redirections are followed first.
+        Redirections are followed first. A user name and password in `url` are not sent: those of an index and of netrc
+        are. Of a folder on disk (a final "/") it is index.html.
         """
         try:
             request = urllib.request.Request(_plain_address(url), headers=dict(headers or {}), method=method)  # noqa: S310 - see above
@@ -209,7 +210,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        """Return the request to the address that a server redirects to; None as the base class does.
+        """Return the request to the address that a server redirects to; None, or raise `HTTPError`, as the base class.
 
         A user name and password in the new address are removed, and so is the proxy's password.
         """
@@ -230,10 +231,10 @@ class _Passwords(urllib.request.BaseHandler):
                 self._indexes += [(_server_key(index), index)] if index.username is not None else []
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Add a login to a request, and return the request: that of the nearest index, or netrc's.
+        """Add the login of the nearest index, or netrc's, to a request, and return the request.
 
-        The nearest is that on the same server whose path begins most like the request's. netrc is asked if there is
-        none, or none with a password. If the server redirects, the next request does not take the login along.
+        The nearest is the index on the same server whose path begins most like the request's. netrc is asked if there
+        is none, or none with a password. If the server redirects, the next request does not take the login along.
         """
         address = urlsplit(request.full_url)
         near = [index for server, index in self._indexes if server == _server_key(address)]
@@ -291,8 +292,8 @@ class _Https(urllib.request.HTTPSHandler):
 def _certificate_context(cert: str, client_cert: str, *, trusted: bool) -> ssl.SSLContext:
     """Return a TLS context that checks servers by a file or folder `cert`, or by the system's certificates ("").
 
-    `trusted` turns the check off; `client_cert` is a file that identifies us. OpenSSL by itself finds neither all of
-    macOS's certificates nor of Windows's.
+    `trusted` turns the check off; `client_cert` is a file that identifies us. Raises `OSError` for a file that is
+    missing or holds no certificate. OpenSSL by itself finds neither all of macOS's certificates nor of Windows's.
     """
     if cert:
         is_folder = Path(cert).is_dir()
@@ -389,7 +390,7 @@ def read_required_versions(content: bytes, version: str, name: str) -> str:
     """Return which versions of package `name` a release requires, as ">=2,<3"; the release is given as PyPI's JSON.
 
     `name` must be spelled as the release spells it. Returns "" if the JSON or a requirement in it cannot be read, if it
-    is not of release `version`, and if the package is not required without a marker.
+    is not of release `version`, if the package is not required without a marker, and if any version will do.
     """
     try:
         info = decoder(_Release).decode(content).info

@@ -94,7 +94,7 @@ class Job:
     """
 
     def __init__(self, child: int, *, exclude_descendants: bool = False) -> None:
-        """Put a child that was started suspended into the job, before it can start anything, and let it go on.
+        """Put a child, by its process number, that was started suspended into the job, and let it go on.
 
         Where the system refuses, as in some sandboxes, the child goes on without a job. NtResumeProcess is not
         documented; psutil's `Process.resume` rests on it, too.
@@ -128,7 +128,8 @@ _handlers: list[Any] = []  # kept, as Windows calls them
 def on_console_closing(request: Callable[[], None]) -> None:
     """Register `request` to be called, on another thread, when the console is closed or the user signs out.
 
-    Windows ends the process when the handler returns, so the handler waits for the main thread to end it before.
+    Windows ends the process when the handler returns, so the handler waits for the main thread to end it before. To be
+    called on Windows only.
     """
 
     def handle_console_event(event: int) -> bool:

@@ -98,8 +98,8 @@ def kernel_file(name: str) -> Path:
 def kernel_title(plan: Plan, card: str = "") -> str:
     """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
 
-    It names the release line and the card, or the backend if the card is unknown or unused; it is the same in any
-    language.
+    It names the release line and the card, or the backend if the card is unknown or unused; for a plan without torch,
+    Python and the project. It is the same in any language.
     """
     if not plan.torch:
         return f"Python {plan.python} · {plan.name}"

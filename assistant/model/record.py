@@ -33,7 +33,7 @@ _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
-    """Return the shared decoder of a type, made on its first use, under a lock; decode records with nothing else."""
+    """Return the decoder of a type that all threads share, made at its first use; no other may decode records."""
     # msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
     # into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
     with _first_use:
@@ -74,7 +74,9 @@ def to_json(value: object, *, indent: int = 0) -> str:
 def render_messages(value: object) -> object:
     """Return a record as plain values for `--json`, with its messages rendered in the current language.
 
-    A record with messages also gets the `key` of its first one and the `params` of all, the same in any language.
+    A field that is a message becomes its text, and its record also gets the `key` of the first such field and the
+    `params` of all, the same in any language. Any other message becomes an object of `key`, `params` and `text`. What
+    `in_answers` names is added.
     """
     if isinstance(value, Message):
         return {"key": value.key or value.id, "params": render_messages(value.params), "text": render(value)}

@@ -285,7 +285,10 @@ class Report(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether a check was right, and so were all others that ran, but for optional ones that are unsupported."""
+        """Whether a check was right (passed or slow), and so were all others that ran, but for those that are spared.
+
+        Spared are optional ones that are unsupported, and `unfinished` ones.
+        """
         ran = [check for check in self.checks if check.status is not Status.SKIPPED and check not in self.unfinished]
         right = [check for check in ran if check.status in RIGHT]
         spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in OPTIONAL]
@@ -295,7 +298,8 @@ class Report(Record, frozen=True):
     def usable(self) -> bool:
         """Whether results were compared, nothing was wrong, failed or hung, and nothing essential is unsupported.
 
-        Nothing is to be compared where packages alone were checked, as a project without torch has them.
+        `unfinished` checks do not count. Where packages alone were checked, as a project without torch has them,
+        nothing has to be compared.
         """
         outcomes = {check.status for check in self.checks if check not in self.unfinished} - {
             Status.SKIPPED,
@@ -321,7 +325,8 @@ class Report(Record, frozen=True):
     def unfinished(self) -> tuple[Check, ...]:
         """The checks of the device for which the time did not suffice, as on a busy machine; that is no failure.
 
-        () where an essential one is among them, or so many in a row that it is the device that hangs.
+        If an essential check is among them, or `HANGS` follow one another, it is the device that hangs: then this is
+        (), and they count as wrong. Imports of packages are never among them.
         """
         own = [check for check in self.checks if not checked_package(check.key)]
         runs = [list(run) for late, run in groupby(own, lambda check: check.status is Status.TIMEOUT) if late]

@@ -64,7 +64,7 @@ _LONGEST_RUN_ON = 10**6
 def read_collect_env(text: str) -> Reading | None:
     """Return the fullest dump in a text as facts and GPUs, whatever prose, quote marks and bullets are around it.
 
-    Returns None for a text without a dump.
+    If PyTorch saw no GPU, `absence` says so. Returns None for a text without a dump.
     """
     lower = text.lower()
     if not any(label in lower for label in _TELLING):
@@ -84,8 +84,9 @@ def read_collect_env(text: str) -> Reading | None:
 def _find_fullest_dump(text: str) -> Dump | None:
     """Return the dump with the most labels in a text, as the lines under each label; None if there are too few.
 
-    Too few labels are mere prose. A dump begins at PyTorch's version or the system if that is named once more. What is
-    before PyTorch's version counts only if the dump does not repeat it: vLLM's script names the system first.
+    Labels are in lower case. Too few labels are mere prose. A dump begins at PyTorch's version or the system if that is
+    named once more. What is before PyTorch's version counts only if the dump does not repeat it: vLLM's script names
+    the system first.
     """
     fullest: Dump = {}
     dump: Dump = {}

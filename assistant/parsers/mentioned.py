@@ -125,7 +125,9 @@ _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 def read_mentioned(text: str) -> Machine:
     """Return what a lower-case text mentions of its machine, as a machine with those facts alone.
 
-    For example: `File "/usr/lib/python3.12/json/__init__.py", line 346` and `my 4070 ti, torch 2.6.0+cpu, win 11`.
+    What is wanted, required or somebody else's does not count. If it names several systems, none counts, unless one
+    alone has its version beside it; WSL is Linux. For example: `File "/usr/lib/python3.12/json/__init__.py", line 346`
+    and `my 4070 ti, torch 2.6.0+cpu, win 11`.
     """
     text = _INSTEAD.sub(r"\1 \2", text)
     wsl = True if _WSL.search(text) else None
@@ -209,7 +211,8 @@ def _find_installed_torch(text: str, named: str | None) -> str | None:
 def find_replaced_torch(text: str) -> tuple[str, str] | None:
     """Return the GPU build of PyTorch that was removed, and its replacement; None without both, or if both are CUDA's.
 
-    Also None if both have the same tag, such as "+xpu".
+    If a text says of none that it was removed, the first and the last build that it names are taken. Also None if both
+    have the same tag, such as "+xpu".
     """
     changed = list(_CHANGED.finditer(text))
     removed = [*_REMOVED.finditer(text), *changed]
@@ -251,7 +254,10 @@ _LEADS = re.compile(
 
 
 def _read_gpus(text: str) -> tuple[Gpu, ...]:
-    """Return the GPUs that a text names; a target (gfx…) alone is one only if no GPU with it is named."""
+    """Return the GPUs that a text names; a target (gfx…) alone is one only if no GPU with it is named.
+
+    One that is named twice counts once, by its longer name. More than eight are left out.
+    """
     cards: dict[str, Gpu] = {}
     text = _TARGETS.sub(" ", text)
     for vendor, pattern in patterns("mentions").items():

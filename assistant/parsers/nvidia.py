@@ -61,7 +61,10 @@ def _read_facts(text: str) -> dict[str, object]:
 
 
 def _device(bus: str, shown: str, size: str | float | None, pci_id: str | None = None) -> Device:
-    """Return a GPU by its name as a tool shows it and its memory in MiB; for a name that is lost, by its capability."""
+    """Return a GPU by its PCI address and name as a tool shows them, and its memory (`size`) in MiB.
+
+    A name that was cut off is completed as `_complete_name` does, which may give the compute capability instead.
+    """
     vram = gib(size)
     name, capability = _complete_name(shown.strip(), vram)
     gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=vram, pci_id=pci_id, compute_capability=capability)
@@ -204,9 +207,10 @@ _NOT_THERE = (
 
 
 def read_smi_trouble(text: str) -> Reading | None:
-    """Return as `absence` the line that says that nvidia-smi is missing or sees no device, else its error as a fact.
+    """Return what a text says that is wrong with nvidia-smi; None if nothing is.
 
-    Returns None for a text with neither.
+    `absence` is the line that says that it is missing or sees no device, the fact `nvidia_driver_state` the key of its
+    error message; one of the two may be lacking.
     """
     if found := re.search(_NOT_THERE, text):
         line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]

@@ -27,8 +27,9 @@ from assistant.plan.target import USUAL_PYTHON, Card
 def offers(context: Context) -> list[Offer]:
     """Return CUDA's candidates, best first, and rejections after them; [] for a machine without NVIDIA cards.
 
-    The first candidate is the best build for all cards that decide. A second is of a newer torch, if there is one for
-    the newest card alone. Rejections say what would bring a newer torch, or without a candidate, why there is none.
+    The first candidate is the best build for all cards that decide (`_cards_that_decide`). A second is of a newer
+    torch, if there is one for the newest card alone. Rejections say what would bring a newer torch, or without a
+    candidate, why there is none.
     """
     cards = [card for card in context.cards if card.vendor is Vendor.NVIDIA]
     if not cards:
@@ -177,7 +178,7 @@ def _driver_fit(wheel: TorchWheel, context: Context) -> tuple[bool, Number]:
 
 
 def _to_candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candidate:
-    """Return a build as a candidate for those cards that decide and that it serves, with reasons and warnings."""
+    """Return a build as a candidate for those of `_cards_that_decide` that it serves, with reasons and warnings."""
     served = [card for card in _cards_that_decide(cards, context.catalog) if _serves(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_first_branch(card, context.catalog) for card in served), default=())
@@ -240,7 +241,10 @@ def _warnings(
 
 
 def _newer_builds_missed(context: Context, chosen: TorchWheel, deciding: list[Card]) -> Iterator[Rejection]:
-    """Yield the rejections of a newer torch that a newer driver would run, and of a still newer for a newer card."""
+    """Yield the rejections of a newer torch that a newer driver would run, and of a still newer for a newer card.
+
+    Newer is what goes beyond the build that was `chosen` for the `deciding` cards.
+    """
     free = context.with_any_driver()
     better = _best_build(_builds_for_driver(free), deciding, free)
     if better is not None and better.number > chosen.number:
@@ -285,7 +289,7 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
 
 
 def _reject_all(context: Context, deciding: list[Card]) -> list[Offer]:
-    """Return why no CUDA build serves the cards: a rejection for each of driver, pins and system that is in the way.
+    """Return why no CUDA build serves the `deciding` cards: a rejection for each of driver, pins and system in the way.
 
     That is one without which there would be a build; the system is its age and the Python. For a Jetson, NVIDIA's own
     wheels are offered or named instead. If several are in the way only together, the driver is named; if there is no

@@ -139,7 +139,7 @@ def _can_use_directml(card: Card, context: Context) -> bool:
 
 
 def mps(context: Context) -> list[Offer]:
-    """Return the newest release whose MPS works on this macOS and Python, or a rejection; [] on other systems."""
+    """Return one offer: the newest release whose MPS works on this macOS and Python, or a rejection; [] elsewhere."""
     target, newest = context.target, context.catalog.releases[0]
     if target.os != "macos":
         return []

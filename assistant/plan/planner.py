@@ -100,7 +100,8 @@ def _plan_for_python(machine: Machine, catalog: Catalog, request: Request) -> Pl
     """Return the planning with the request's Python, else the machine's, else the usual one; no other is tried.
 
     Plans with `USUAL_PYTHON` are added if that gives more and the request says nothing of Pythons. A system, Python or
-    pins for which nothing is published give a planning of one rejection. Raises `BadInput`.
+    pins for which nothing is published give a planning of one rejection. The first plan's reasons say why its backend
+    goes before the others; a remark on the catalogue is among its warnings. Raises `BadInput`.
     """
     asked = request.backend
     target = find_target(machine, request, catalog)
@@ -173,7 +174,8 @@ def _make_plan(candidate: Candidate, context: Context, rejected: Collection[Reje
     """Return the plan of a candidate; raise `NothingFits` if a pinned companion does not go with its torch.
 
     If it is for the CPU, what `rejected` says becomes warnings. Why it is not of the newest torch is among its reasons
-    unless a rejection of the same backend says so.
+    unless a rejection of the same backend says so. Warnings of the target and about ONNX Runtime are added, and the
+    variables of `_settings`, each with its reason.
     """
     request, pins = context.request, context.pins
     said = any(rejection.backend is candidate.backend for rejection in rejected)
@@ -295,8 +297,9 @@ def with_python_reason(planning: Planning, own: str, request: Request) -> Planni
 def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Planning:
     """Return the planning with the nightly build of its best plan first, or with the rejection that says why not.
 
-    Returns it unchanged without a plan, or if the best is nightly already. Raises `BadInput` if the pins name torch or
-    a companion on its index: a nightly has no version that could be pinned.
+    The nightly build comes without torchvision and the like, and with a warning that says so. Returns the planning
+    unchanged without a plan, or if the best is nightly already. Raises `BadInput` if the pins name torch or a companion
+    on its index: a nightly has no version that could be pinned.
     """
     pins = filter(None, map(plain_requirement, request.pins))
     if any(carried_by_torch_index(pin.name.lower()) for pin in pins):

@@ -76,7 +76,10 @@ def plan_requirements(candidate: Candidate, context: Context) -> tuple[tuple[str
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
-    """Estimate a download in MB, a bundle's packages included; None if the tables do not know the build's size."""
+    """Estimate a download in MB, a bundle's packages included; None if the tables do not know a size.
+
+    That is the size of the build, or of the request's bundle.
+    """
     os, catalog, backend, variant = context.target.os, context.catalog, candidate.backend, candidate.variant
 
     def listed(build: str) -> int | None:
@@ -99,7 +102,10 @@ def download_mb(candidate: Candidate, context: Context) -> int | None:
 
 
 def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
-    """Return the requirement line of a package of a bundle; "" if it has no wheel for this torch or Python."""
+    """Return the requirement line of a package of a bundle; "" if it has no wheel for this torch or Python.
+
+    For a free-threaded Python, wheels of other packages than torch's family are assumed to be there.
+    """
     if name in FAMILY:
         version = companion_with_build(Requirement(name), candidate, context)
         return f"{name}=={version}" if version else ""
@@ -115,7 +121,7 @@ def _bundle_line(name: str, candidate: Candidate, context: Context) -> str:
 def companion_with_build(pin: Requirement, candidate: Candidate, context: Context) -> str:
     """Return the newest torchvision or torchaudio for a pin and a candidate's torch; "" for none.
 
-    Except on AMD's indexes and for DirectML, it must have the candidate's build, too.
+    Except on AMD's and the Jetson's indexes, and for DirectML, it must have the candidate's build, too.
     """
     catalog, name, target = context.catalog, canonicalize_name(pin.name), context.target
     release = catalog.release(candidate.version)
@@ -161,7 +167,10 @@ def _asked_packages(context: Context) -> dict[str, Requirement]:
 
 
 def _runtimes(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
-    """Yield the sets of lines for ONNX Runtime, best first, the CPU's last; None in a set: it is not published here."""
+    """Yield the sets of lines for ONNX Runtime, best first, the CPU's last; None in a set: it is not published here.
+
+    `asked` are the names of the packages that the user pins.
+    """
     if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
         yield (context.published_line(_PLAIN),)
     for row in _provider_catalogs(context):

@@ -59,8 +59,9 @@ def _has_any_build(card: Card, context: Context) -> bool:
 def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     """Return the candidates for some cards, those that serve more of them first, of PyTorch's index and AMD's.
 
-    Of equals the order is: AMD's nightly build, if asked for; then PyTorch's, if it serves all cards, and AMD's; else
-    AMD's, PyTorch's with the override, which every shell and service would have to set, and PyTorch's.
+    Of equals the order is: AMD's nightly build, if asked for, but not beside PyTorch's of the newest torch, which has a
+    nightly one of its own; then PyTorch's, if it serves all cards, and AMD's; else AMD's, PyTorch's with the override,
+    which every shell and service would have to set, and PyTorch's.
     """
     if not cards:
         return []
@@ -109,8 +110,8 @@ def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
 def _with_override(context: Context, cards: list[Card]) -> Candidate | None:
     """Return the newest build of a related target, whose code these cards run with `OVERRIDE` set to that target.
 
-    Returns None if this is not known to work for each of them, in WSL, and if the machine's AMD cards would not all
-    have the same target then.
+    Returns None if this is not known to work for each of them, in WSL, if the machine's AMD cards would not all have
+    the same target then, and if no index was seen to hold such a build.
     """
     overrides = context.catalog.by("rocm.overrides", "gfx")
     rows = [overrides.get(card.gfx or "") for card in cards]
@@ -163,8 +164,8 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
 def _reject_all(context: Context, cards: list[Card], deciding: list[Card]) -> Rejection:
     """Return the rejection of ROCm for the first discrete card, else the first of all.
 
-    It says that the card is unknown, that no build or only a nightly one has code for it, or what is in the way of its
-    build here (`_reject_here`).
+    `deciding` are the cards that a build was sought for. The reason is that the card is unknown, that no build or only
+    a nightly one has code for it, or what is in the way of its build here (`_reject_here`).
     """
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
@@ -227,7 +228,7 @@ def _from_amd_index(variant: str, context: Context, cards: list[Card]) -> Candid
     """Return the newest release on AMD's own index that installs here, with the code of each card as an extra.
 
     `variant` is `AMD_INDEX`, or `AMD_NIGHTLY` for the nightly build, which is of AMD's newest release line of torch,
-    for the ROCm of tomorrow. Returns None if there is none, and in WSL.
+    for the ROCm of tomorrow. Returns None if there is none, in WSL, and for a nightly build if the pins name a build.
     """
     catalog, target = context.catalog, context.target
     served = [card for card in cards if _is_in_amd_index(card, context)]

@@ -136,7 +136,10 @@ def find_target(machine: Machine, request: Request, catalog: Catalog) -> Target 
 
 
 def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
-    """Return the processor that wheels must be for, such as "x86_64"; append what is assumed to `warnings`."""
+    """Return the processor that wheels must be for, such as "x86_64"; append what is assumed to `warnings`.
+
+    Under Rosetta that is x86_64, with a warning, too. An unknown processor's name is returned as it is.
+    """
     if machine.rosetta:
         text = _(
             "This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS.",
@@ -241,7 +244,10 @@ def find_cards(machine: Machine) -> tuple[Card, ...]:
 
 @lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
 def _card(gpu: Gpu) -> Card:
-    """Return a GPU as a card: by its own facts, else by the identity tables; of several capabilities the last."""
+    """Return a GPU as a card: by its own facts, else by the identity tables.
+
+    If cards of its name have different compute capabilities, the highest is taken.
+    """
     vendor = gpu.vendor
     if vendor in (Vendor.UNKNOWN, Vendor.OTHER) and gpu.pci_id:
         vendor = vendor_of(gpu.pci_id)
@@ -303,7 +309,7 @@ class KnownGpu(NamedTuple):
 
 
 def known_gpus(machine: Machine, backend: Backend | None) -> tuple[KnownGpu, ...]:
-    """Return the different GPUs of a machine, for a backend if one is given."""
+    """Return all GPUs of a machine, equal ones once, and whether a backend drives them: none is driven without one."""
     cards = zip(machine.gpus, find_cards(machine), strict=True)
     known = (
         KnownGpu(gpu, card.vendor, short_name(card) or gpu.label, backend is not None and is_driven_by(card, backend))
@@ -332,7 +338,10 @@ class Driver(NamedTuple):
 
 
 def find_driver(machine: Machine, catalog: Catalog) -> Driver:
-    """Return the NVIDIA driver by the machine's facts, else by nvidia-smi's text ("CUDA UMD Version" since 610)."""
+    """Return the NVIDIA driver by the machine's facts, else by nvidia-smi's text ("CUDA UMD Version" since 610).
+
+    Its obstacle is what the driver's state, or else that text, says.
+    """
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
     version = _nvidia_number(machine.nvidia_driver or "") or _version_after("Driver Version|KMD Version", text)

@@ -79,8 +79,9 @@ def redact(
 ) -> V:
     """Return a copy of a text, or of all texts in values, records and messages, without private data.
 
-    Idempotent. In messages only the parameters are redacted; the fields `usable` only lose secrets, so that addresses
-    and requirements go on working. `known` are this machine's private names.
+    Idempotent. `policy` says what texts lose: all private data, or secrets alone. In messages only the parameters are
+    redacted; the fields `usable` only lose secrets, so that addresses and requirements go on working. `known` are this
+    machine's private names.
     """
     redacted: V = _redact_value(value, policy, known, usable)
     return redacted

@@ -62,7 +62,10 @@ def pick_device(wanted: str | None = None) -> torch.device:
 
 
 def choose_device(wanted: str | None = None) -> Choice:
-    """Return what `pick_device` does, with its backend and the reason; raise `DeviceError` as it does."""
+    """Return what `pick_device` does, with its backend and the reason; raise `DeviceError` as it does.
+
+    With a ROCm build of torch, the name cuda means rocm.
+    """
     source = "the program" if wanted else f"{VARIABLE} in the environment"
     name = (wanted or os.environ.get(VARIABLE, "")).strip().lower()
     if name in {"", "auto"}:
@@ -94,9 +97,9 @@ def _choose_named(backend: str, index: int, source: str) -> Choice:
 
 
 def _choose_best() -> Choice:
-    """Return the first device of each backend in `ORDER` that can add one and one; raise `DeviceError` if none can.
+    """Return the first device of the first backend in `ORDER` that can add one and one on it.
 
-    The reason also says why the backends before it were passed over.
+    The reason also says why the backends before it were passed over. Raises `DeviceError` if none can.
     """
     passed_over: list[str] = []
     for backend in ORDER:

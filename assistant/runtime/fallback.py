@@ -185,6 +185,7 @@ class _Trip:
     """One operator's way to the CPU and back; each tensor travels once."""
 
     def __init__(self, kind: str, args: Args, kwargs: Kwargs) -> None:
+        """Find the device of type `kind` that an operator's arguments name or live on; nothing is copied yet."""
         self.kind = kind
         self.device: torch.device | None = None  # of an argument that names it or lives on it
         self.sent = self.returned = 0
@@ -308,6 +309,7 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
         return False  # else torch wraps what runs for each operator, and loads its compiler for that
 
     def __init__(self, device: str, *, emulate: bool = True, also: tuple[type[Exception], ...] = ()) -> None:
+        """Prepare a block for a device; without `emulate` it only counts. `also` is as for `cpu_fallback`."""
         super().__init__()
         self.kind = DEVICES.get(device, device)
         self.seen = Fallbacks(device)

@@ -26,7 +26,10 @@ MEGABYTE = 1 << 20
 
 
 def check_import(target: Target) -> Result:
-    """Import torch as `target.torch`, report its versions and return "passed"; raise what the import raises."""
+    """Import torch as `target.torch`, report its versions and return "passed"; raise what the import raises.
+
+    From then on torch repeats its warnings.
+    """
     started = time.perf_counter()
     target.torch = torch = importlib.import_module("torch")
     seconds = time.perf_counter() - started
@@ -445,7 +448,10 @@ def check_integers(target: Target) -> Result:
 
 
 def check_precision(target: Target, name: str) -> Result:
-    """Check a product and a sum in the type `name`, as "float16", against float64; raise `TypeError` for another."""
+    """Check a product and a sum in the type `name`, as "float16", against float64.
+
+    Raises `TypeError` if a result is of another type.
+    """
     dtype = getattr(target.torch, name)
     left, right = (target.torch.from_numpy(target.random_array(seed, 48, 96)).to(dtype) for seed in (40, 41))
     a, b = left.to(target.device), right.to(target.device)
@@ -461,7 +467,10 @@ def check_precision(target: Target, name: str) -> Result:
 
 
 def check_autocast(target: Target) -> Result:
-    """Check loss and gradient in mixed precision against NumPy; return "unsupported" for DirectML."""
+    """Check loss and gradient in mixed precision against NumPy; return "unsupported" for DirectML.
+
+    Raises `TypeError` if torch does not compute in the narrower type.
+    """
     if target.kind == "directml":
         return {"status": "unsupported", **target.explain("no autocast", device=target.kind)}
     torch, half = target.torch, target.torch.bfloat16 if target.kind in ("cpu", "xpu") else target.torch.float16
@@ -485,7 +494,10 @@ def check_autocast(target: Target) -> Result:
 
 
 def check_compile(target: Target) -> Result:
-    """Check a function compiled by `torch.compile` against NumPy; return "unsupported" with what that lacks here."""
+    """Check a function compiled by `torch.compile` against NumPy; return "unsupported" with what that lacks here.
+
+    It is "unsupported", too, if it fails on the CPU and torch lies in a folder with a space in its path.
+    """
     missing = missing_for_compile(target)
     if missing:
         return {"status": "unsupported", **missing}

@@ -326,7 +326,7 @@ def call_check(function: Callable[[Target], Result], target: Target) -> Result:
 
 
 def check_fallbacks(target: Target, result: Result, warned: list[str]) -> Result:
-    """Return the result, "unsupported" instead of "passed" if torch warned that it ran an operator on the CPU.
+    """Return the result, "unsupported" for "passed" or "slow" if torch warned that it ran an operator on the CPU.
 
     Nothing changes if the CPU is the device. All of the warnings `warned` are written to stderr, for the parent's log.
     """
@@ -334,7 +334,7 @@ def check_fallbacks(target: Target, result: Result, warned: list[str]) -> Result
     for text in warned:
         with contextlib.suppress(Exception):  # what was imported may have closed it
             print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
-    if fallbacks and target.kind != "cpu" and result["status"] == "passed":
+    if fallbacks and target.kind != "cpu" and result["status"] in ("passed", "slow"):
         explanation = explain("fallback", operators=", ".join(fallbacks), device=target.asked)
         return {**result, "status": "unsupported", **explanation}
     return result
@@ -363,7 +363,9 @@ def watch_for_crashes() -> None:
 def main() -> int:
     """Run the checks of the request from the command line or stdin, in order; write each start and result; return 0.
 
-    Checks in the request's `ready` count as passed; of those, "import" and "device" are run again, unreported.
+    The request names the `device` and the keys of the `checks`; with `packages` they are checks of imports.py. The
+    process ends itself if one check takes more than `memory` bytes. Checks in the request's `ready` count as passed; of
+    those, "import" and "device" are run again, unreported.
     """
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()

@@ -40,8 +40,9 @@ def checks(asked: dict[str, dict[str, Any]]) -> Checks:
 def check_package(target: Target, name: str, call: str = "", *, gpu: bool = False) -> Result:
     """Import the modules of a distribution, then run the line `call`, if any; return the result.
 
-    With `gpu`, the line is left out on the CPU. The result is "failed" if the distribution is not installed, its
-    metadata or files are missing, or anything raises; "skipped" if it has nothing to import.
+    With `gpu`, the line is left out on the CPU, and the result is "passed" all the same. It is "failed" if the
+    distribution is not installed, its metadata or files are missing, or anything raises; "skipped" if it has nothing to
+    import.
     """
     sys.argv = [""]  # as in a console: some modules read the command line while they are imported
     started = time.perf_counter()
@@ -213,7 +214,10 @@ def import_modules(target: Target, package: Any, name: str) -> Result:  # noqa: 
 
 
 def import_after_torch(module: str) -> None:
-    """Import a module; if that fails, import torch, whose libraries it may need, and try again, which may raise."""
+    """Import a module; if that fails, import torch, whose libraries it may need, and try again, which may raise.
+
+    What is neither `ImportError` nor `OSError` is raised at once.
+    """
     try:
         importlib.import_module(module)
     except (ImportError, OSError):

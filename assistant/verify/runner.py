@@ -273,6 +273,7 @@ class Group:
     """Some checks that one process runs, or several one after another: what they write, and how they end."""
 
     def __init__(self, results: Results, keys: Sequence[str]) -> None:
+        """Prepare to store in `results` what a process says of the checks with these keys; nothing runs yet."""
         self.keys = tuple(keys)
         self._results = results
         self._left = len(keys)
@@ -283,7 +284,8 @@ class Group:
     def follow(self, child: Child) -> None:
         """Read what a process writes, and record how it ended, or that it took too long for one check.
 
-        That of a package's check is left at its result: what a library leaves running would keep the output open.
+        A process for a package's check is left once that has a result: what a library leaves running would keep the
+        output open. Raises `Cancelled` on request.
         """
         try:
             for line in child:
@@ -412,7 +414,10 @@ _FINDINGS = {
 
 
 def check_finding(check: Check, device: str) -> Finding | None:
-    """Return the finding about a check's result, with its detail as evidence; None if it passed or was skipped."""
+    """Return the finding about a check's result, with its detail as evidence; None if it passed or was skipped.
+
+    One about a package or a recipe has remedies: what to install on the system, and another version.
+    """
     if check.status not in _FINDINGS:
         return None
     severity, text = _FINDINGS[check.status]

@@ -28,8 +28,8 @@ def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amou
     """Compare a model on the device with itself in float64 on the CPU and, if they agree, measure the speed of both.
 
     `run` takes torch, the model and a device, and returns tensors. One run does `amount` of what `unit` counts per
-    second, as 32 for "tokens/s". Return the results of `measure` and `measure_speed` in one; sound is "slow" if
-    playback is faster.
+    second, as 32 for "tokens/s". Return the results of `measure` and `measure_speed` in one, without agreement that of
+    `measure` alone; sound is "slow" if playback is faster.
     """
     torch = target.torch
     expected = [tensor.numpy() for tensor in run(torch, copy.deepcopy(model).double(), torch.device("cpu"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import gzip
+import hashlib
 import ipaddress
 import socket
 import ssl
@@ -23,7 +24,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from assistant.host import web
+from assistant.host.download import Fetch, Patience, download
 from assistant.host.pip_settings import NO_SETTINGS, PipSettings
+from assistant.host.process import CancelToken
 from assistant.host.web import Budget, Unreachable, Web
 
 pytestmark = pytest.mark.process
@@ -328,3 +331,13 @@ def test_a_file_comes_in_pieces_from_where_it_broke_off(loopback_index):
     for thread in threads:
         thread.join()
     assert parts == {begin: whole[begin:] for begin in range(1, 500, 70)}
+
+
+@pytest.mark.parametrize("known", [{}, {"size": 5, "sha256": hashlib.sha256(b"whole").hexdigest()}])
+def test_a_download_that_begins_anew_has_resumed_nothing(serve, tmp_path, known):
+    """A server sends all of it again, or what lay here was another file: else the speed shown would be below zero."""
+    server, goal = serve(wheel=(200, {}, b"whole")), tmp_path / "wheel"
+    Path(f"{goal}.part").write_bytes(b"other")
+    fetch = Fetch(f"{server.url}/wheel", str(goal), **known)
+    *_before, last = download([fetch], CancelToken(), patience=Patience(pause=0.0))
+    assert (last.have, last.resumed) == ({str(goal): 5}, 0)

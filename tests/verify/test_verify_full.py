@@ -60,7 +60,7 @@ FAULTS = {  # which check meets it, and what must be told of it
     "no float64": ("float64", Status.UNSUPPORTED, "doesn't support float64"),
     "no compiler": ("compile", Status.UNSUPPORTED, "needs a C++ compiler on the CPU, and none is found"),
 }
-SPARED = ("slow", "no float64", "no compiler")  # a device that lacks these is usable
+SPARED = ("slow", "hang", "no float64", "no compiler")  # a device that lacks these, or is slow at them, is usable
 TOGETHER = [  # faults that leave one another alone share a child: importing torch is what takes the time
     ["attention", "transposed", "cholesky", "complex", "seed", "provider"],
     ["constant", "unplaced"],
