@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,18 @@ from onnx.external_data_helper import uses_external_data
 from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, Choice, Slots, choose, peak, settle
-from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, attribute, prepare, replace_nodes
-from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loading, opened, rounded, run
+from assistant_addons.onnx.prepare import (
+    FLOAT,
+    HALF,
+    LARGEST,
+    Content,
+    Prepared,
+    attribute,
+    prepare,
+    replace_all,
+    replace_nodes,
+)
+from assistant_addons.onnx.proof import Obstacle, Original, fewest, loading, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -35,13 +44,14 @@ class _Frame:
 
 
 class Writer:
-    """Writes a model with one choice of nodes in FP16: one Cast a value at most, weights converted, names kept.
+    """Writes a model with one choice of nodes in FP16: one Cast a value at most, weights converted.
 
-    Its `model` has no content of large weights: `content` gives that. `halves` are all values in FP16.
+    Its `model` has no content of large weights: `content` gives that. `chosen` are the nodes, `halves` all values in
+    FP16.
     """
 
     def __init__(self, source: Prepared, chosen: Mapping[str, Slots]) -> None:
-        self._source, self._chosen = source, chosen
+        self._source, self._slots, self.chosen = source, chosen, chosen.keys()
         self._names = {name for scope in source.scopes for name in scope.types}
         self._names |= {node.name for scope in source.scopes for node in scope.graph.node}
         self.halves = {name for scope in source.scopes for name, kind in scope.types.items() if kind == HALF}
@@ -71,12 +81,10 @@ class Writer:
         for info in graph.output:
             self._as_full(info.name, frame)
         replace_nodes(graph, frame.nodes)
-        infos = [info for info in graph.value_info if info.name not in self.halves]
-        del graph.value_info[:]
-        graph.value_info.extend(infos)
+        replace_all(graph.value_info, [info for info in graph.value_info if info.name not in self.halves])
 
     def _node(self, given: NodeProto, frame: _Frame) -> None:
-        part, follows = self._chosen.get(given.name, Slots()), given.op_type in FOLLOWS
+        part, follows = self._slots.get(given.name, Slots()), given.op_type in FOLLOWS
         node = NodeProto()
         node.CopyFrom(given)
         for name in consumed(given) - set(given.input):
@@ -95,10 +103,6 @@ class Writer:
             if at in part.outputs:
                 frame.half[name] = node.output[at]
                 frame.narrow.add(name)
-            elif name and part.outputs and node.op_type == "LayerNormalization":
-                # FP32 by definition, but ONNX's own evaluator gives it the input's type.
-                node.output[at] = unique_name(f"{name}_given", self._names)
-                self._cast(node.output[at], name, FLOAT, frame)
 
     def _half_name(self, name: str) -> str:
         if name not in self._half_of:
@@ -141,22 +145,13 @@ class Writer:
         return numpy_helper.from_array(halved(numpy_helper.to_array(tensor)), name)
 
     def _drop_unused(self) -> None:
-        """Drop weights that nothing takes in their type any more, and call their FP16 version by their name."""
+        """Drop weights that nothing takes in their type any more."""
         graphs = list(bodies(self.model))
         used = {name for graph in graphs for node in graph.node for name in node.input}
         used |= {info.name for graph in graphs for info in graph.output} | self._source.given
-        held = {one.name for graph in graphs for one in graph.initializer}
-        renamed = {half: name for name, half in self._half_of.items() if half in held and name in held - used}
-        self._origin = {renamed.get(half, half): name for half, name in self._origin.items()}
-        self.halves.update(renamed.values())
         for graph in graphs:
-            for node in graph.node:
-                node.input[:] = [renamed.get(name, name) for name in node.input]
             left = [TensorProto.FromString(one.SerializeToString()) for one in graph.initializer if one.name in used]
-            del graph.initializer[:]
-            graph.initializer.extend(left)
-            for tensor in graph.initializer:
-                tensor.name = renamed.get(tensor.name, tensor.name)
+            replace_all(graph.initializer, left)
 
 
 def _choose_half(node: NodeProto) -> None:
@@ -186,11 +181,14 @@ class Converted:
     obstacle: Obstacle = ""
     loaded: bool | None = None
     reason: str = ""
+    _writer: Writer | None = None
 
-    @cached_property
+    @property
     def writer(self) -> Writer:
         """The writer of the model, whose large weights have no content."""
-        return Writer(self.source, self.choice.slots)
+        if self._writer is None or self._writer.chosen != self.choice.slots.keys():
+            self._writer = Writer(self.source, dict(self.choice.slots))
+        return self._writer
 
     def filled(self) -> ModelProto:
         """Return the model with all weights in it."""
@@ -228,7 +226,6 @@ def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequen
     if answer:
         reason = answer()
         if len(choice.slots) < chosen:
-            del made.writer
             reason = loading(made.filled().SerializeToString())()
         _settle_load(made, reason)
     return made
@@ -236,36 +233,27 @@ def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequen
 
 def _prove(made: Converted, original: Original) -> None:
     """Leave in FP32 what may leave FP16's range, and what has to stay so that the results agree."""
-    source, choice, chosen = made.source, made.choice, len(made.choice.slots)
+    source, choice = made.source, made.choice
+    for node in (node for scope in source.scopes for node in scope.graph.node):
+        part = choice.slots.get(node.name, Slots())
+        values = (*(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs))
+        if not original.outside.isdisjoint((node.name, *values)):
+            choice.keep([node.name], "proof")
+    settle(source, choice)
 
-    def stay_inside() -> None:
-        for node in (node for scope in source.scopes for node in scope.graph.node if original.outside):
-            part = choice.slots.get(node.name, Slots())
-            names = [node.name, *(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs)]
-            if not original.outside.isdisjoint(names):
-                choice.keep([node.name], "proof")
-        if original.outside:
-            settle(source, choice)
-
-    def holds(kept: Iterable[str], share: float = 1.0) -> bool:
+    def holds(kept: Iterable[str]) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
-            left = choice.without(kept)
-            writer = made.writer if len(left) == chosen else Writer(source, left)
+            writer = Writer(source, choice.without(kept)) if kept else made.writer
             session = opened(rounded(writer.model, writer.halves), writer.content)
             found = ((one, run(session, one.given, original.names)) for one in original.runs)
-            against = next((one for one, results in found if not one.agrees(results, share)), None)
+            against = next((one for one, results in found if not one.agrees(results)), None)
             original.runs.sort(key=lambda one: one is not against)  # what told last is asked first
             return against is None
         return False
 
-    stay_inside()
-    if not holds((), SURE):
-        original.repeat()
-        stay_inside()
-        if not holds(()):
-            surely = fewest(list(choice.slots), lambda kept: holds(kept, SEARCHED))
-            choice.keep(surely if len(surely) < len(choice.slots) else fewest(list(choice.slots), holds), "proof")
-            settle(source, choice)
+    if not holds(()):
+        choice.keep(fewest(list(choice.slots), holds), "proof")
+        settle(source, choice)
 
 
 def _settle_load(made: Converted, reason: str | None) -> None:
@@ -281,7 +269,6 @@ def _settle_load(made: Converted, reason: str | None) -> None:
             return not loading(part.filled().SerializeToString())()
 
         choice.keep(fewest(list(choice.slots), loads_without), "crash")
-        del made.writer
         reason = made.reason = loading(made.filled().SerializeToString())() or ""
     made.loaded = None if reason is None else not reason
 

@@ -103,14 +103,14 @@ def _given(model: str, session: Any, file: Path) -> dict[str, Any]:  # noqa: ANN
 
 def _made(model: str) -> Iterator[dict[str, Any]]:
     """Yield inputs that a model may take."""
-    from assistant_addons.onnx.inputs import Inputs, traced_lengths  # noqa: PLC0415 - only where none are given
+    from assistant_addons.onnx.inputs import Inputs  # noqa: PLC0415 - only where none are given
     from assistant_addons.onnx.prepare import prepare  # noqa: PLC0415 - likewise
 
     whole = onnx.load(model, load_external_data=False)
     for tensor in whole.graph.initializer:
         if uses_external_data(tensor) and math.prod(tensor.dims) <= SMALL:
             load_external_data_for_tensor(tensor, str(Path(model).parent))
-    inputs = Inputs(prepare(whole), lengths=traced_lengths(whole))
+    inputs = Inputs(prepare(whole))
     yield from (inputs.make(size, draw) for size in inputs.sizes() for draw in inputs.draws)
 
 
