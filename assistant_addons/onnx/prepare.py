@@ -195,9 +195,7 @@ def _set(message: Any, name: str, content: Any) -> None:  # noqa: ANN401 - proto
 
 def _at_best_opset(model: ModelProto, changes: list[tuple[str, str]]) -> ModelProto:
     """Bring a model that is too old up, and one that is too new down; say where no way leads there."""
-    current = opsets(model).get("", 0)
-    most = min([LAST_MATCHED, *(LAST_OF.get(node.op_type, LAST_MATCHED) for node in model.graph.node)])
-    target = min(max(current, FIRST_OPSET), most)
+    current, target = opsets(model).get("", 0), best_opset(model)
     if current in {0, target}:
         return model
     try:
@@ -207,6 +205,12 @@ def _at_best_opset(model: ModelProto, changes: list[tuple[str, str]]) -> ModelPr
         return model
     changes.append((f"{current} → {target}", ""))
     return made
+
+
+def best_opset(model: ModelProto) -> int:
+    """Return the opset that suits DirectML best, the nearest one to the model's."""
+    most = min([LAST_MATCHED, *(LAST_OF.get(node.op_type, LAST_MATCHED) for node in model.graph.node)])
+    return min(max(opsets(model).get("", 0), FIRST_OPSET), most)
 
 
 def at_opset(model: ModelProto, target: int) -> ModelProto:
