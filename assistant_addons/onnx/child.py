@@ -178,10 +178,16 @@ def refusal(error: Exception, model: str) -> Refusal | None:
     What we did not foresee is laid at the model's door where ONNX's own checker finds fault with it, too.
     """
     if not isinstance(error, AssistantError):
-        from assistant_addons.onnx.load import invalid_model_error  # noqa: PLC0415 - imports onnx
+        from assistant_addons.onnx.load import load_model, refuse_invalid  # noqa: PLC0415 - imports onnx
 
-        found = invalid_model_error(model) if model and not isinstance(error, MemoryError) else None
-        return refusal(found, model) if found else None
+        if not model or isinstance(error, MemoryError):
+            return None
+        try:
+            refuse_invalid(load_model(model, weights=False), model, in_full=True)
+        except BadInput as found:
+            error = found
+        else:
+            return None
     return Refusal(code=error.exit_code, message=error.message, hint=error.hint)
 
 

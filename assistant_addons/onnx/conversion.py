@@ -21,7 +21,7 @@ from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
 from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
-from assistant_addons.onnx.load import invalid_model_error, load_model, result_path, save_model
+from assistant_addons.onnx.load import load_model, refuse_invalid, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
 from assistant_addons.onnx.proof import loading
 
@@ -156,8 +156,7 @@ def _validate(path: Path, source: Path, *, in_full: bool) -> None:
     try:
         onnx.checker.check_model(str(path), full_check=in_full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError) as error:
-        if refused := invalid_model_error(source):
-            raise refused from error
+        refuse_invalid(load_model(source, weights=False), source, in_full=True)
         reason = str(error).strip().splitlines()[0]
         raise WorkFailed(
             _("The converted model is not valid, so it was not written: {reason}.", reason=reason),
