@@ -64,14 +64,9 @@ class Limits(NamedTuple):
     seconds: float
     memory: int
 
-    def of_system(self) -> dict[str, int]:
-        """Return those that the system enforces for each process, by the names of `resource` ("AS" for RLIMIT_AS).
-
-        Each process counts its own seconds, so these end only what outlives its parent; threads reserve addresses that
-        they never fill, so memory itself is watched, too.
-        """
-        cores = os.cpu_count() or 1
-        return {"AS": self.memory + cores * THREAD_BYTES, "CPU": int(self.seconds * cores) + 1, "CORE": 0}
+    def reserved(self) -> int:
+        """Return how many bytes a process may reserve: threads reserve some that they never fill."""
+        return self.memory + (os.cpu_count() or 1) * THREAD_BYTES
 
 
 class Ended(Exception):
@@ -152,7 +147,7 @@ def call(
     with TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True) as name:
         folder, lines, watch = Path(name).resolve(), deque[str](maxlen=KEPT_LINES), _Watch(bounds.memory)
         job = {"function": function, "arguments": arguments, "model": model, "here": str(Path.cwd())}
-        stdin = json.dumps({**job, "limits": bounds.of_system()})
+        stdin = json.dumps({**job, "memory": bounds.reserved()})
         program = Path(python).absolute() if len(Path(python).parts) > 1 else python  # seen from another folder
         argv = [program, "-X", "utf8", "-c", BOOT, json.dumps(_own_paths(python))]
         isolation = Isolation(clean_environment(folder), folder, LONGEST_LINE, watch)

@@ -17,7 +17,7 @@ from assistant.api import BadInput, Message, WorkFailed, _
 from assistant.api.records import to_json
 from assistant.api.system import open_regular, unwritable_error, write_atomically
 from assistant.api.texts import verbatim
-from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
+from assistant_addons.onnx.answers import Change, Conversion
 from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
@@ -82,7 +82,8 @@ def convert(  # noqa: PLR0913 - the options of the command
             source=str(source),
             output=str(output),
             changes=changes,
-            half=_summary(made) if made else None,
+            converted=len(made.choice.slots) if made else 0,
+            obstacle=made.obstacle if made else "",
             opset=opsets(result).get("", 0),
             ir_version=result.ir_version,
             seconds=time.monotonic() - started,
@@ -92,24 +93,16 @@ def convert(  # noqa: PLR0913 - the options of the command
     return done
 
 
-def _summary(made: Converted) -> Fp16Summary:
-    nodes = {node.name: node for scope in made.source.scopes for node in scope.graph.node}
-    kept = [Kept(node=name, op=nodes[name].op_type, why=why) for name, why in made.choice.why.items()]
-    return Fp16Summary(
-        converted=len(made.choice.slots), kept=tuple(kept), proved=not made.obstacle, obstacle=made.obstacle
-    )
-
-
 def _changes(given: ModelProto, prepared: Prepared, made: Converted | None) -> Iterable[Change]:
     """Yield every change between a model as it was and as it is written."""
     for target, why in prepared.changes:
         yield Change(kind="opset", what=target, why=verbatim(why) if why else "")
     if made:
-        summary = _summary(made)
+        ops = {node.name: node.op_type for scope in made.source.scopes for node in scope.graph.node}
         unproved = _("no run has proved it: {reason}", reason=WHY_UNPROVED[made.obstacle]) if made.obstacle else ""
-        yield Change(kind="fp16", what=_("{count} operations", count=summary.converted), why=unproved)
-        for kept in summary.kept:
-            yield Change(kind="kept", what=f"{kept.op} {kept.node}", why=WHY_KEPT[kept.why])
+        yield Change(kind="fp16", what=_("{count} operations", count=len(made.choice.slots)), why=unproved)
+        for name, why in made.choice.why.items():
+            yield Change(kind="kept", what=f"{ops[name]} {name}", why=WHY_KEPT[why])
     fewer = len(given.graph.input) - len(prepared.model.graph.input)
     if fewer and given.ir_version >= FIRST_FREE_IR:
         yield Change(kind="structure", what=_("weights that are inputs no more: {count}", count=fewer))

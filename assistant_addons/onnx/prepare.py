@@ -26,7 +26,6 @@ from assistant_addons.onnx.graph import (
     FIRST_FREE_IR,
     KNOWN_IR,
     bodies,
-    defaults,
     opsets,
     ordered,
     plain_domain,
@@ -86,14 +85,12 @@ class Scope:
 class Prepared:
     """A model in one form, whose large weights lie beside it: `weights` are the main graph's by name.
 
-    `folder` is where external data lie, `given` are the weights in whose place a caller may give others; `changes`
-    tell the opsets that were tried, and why one was not possible.
+    `folder` is where external data lie; `changes` tell the opset that was tried, and why it was not possible.
     """
 
     model: ModelProto
     weights: dict[str, TensorProto]
     folder: Path
-    given: frozenset[str] = frozenset()
     scopes: list[Scope] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
     halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights in memory, once they were made
@@ -140,7 +137,6 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
     _tidy(made.model)
     if lower or opsets(bare).get("", 0) < FIRST_OPSET:
         made.model = _at_best_opset(made.model, made.changes)
-    made.given = defaults(made.model)
     for tensor in made.model.graph.initializer:  # what were constants
         if tensor.data_type == FLOAT and tensor.ByteSize() > SMALL_BYTES:
             made.weights[tensor.name] = TensorProto.FromString(tensor.SerializeToString())
@@ -276,7 +272,6 @@ def _add_defaults(node: NodeProto, defaults: Iterable[AttributeProto]) -> None:
 
 def _tidy(model: ModelProto) -> None:
     """Sort and name nodes, make weights of constants, drop weights from the inputs and shapes that may be stale."""
-    given = defaults(model)
     model.ir_version = min(max(model.ir_version, FIRST_FREE_IR), KNOWN_IR)
     for entry in model.opset_import:
         entry.domain = plain_domain(entry.domain)
@@ -295,7 +290,7 @@ def _tidy(model: ModelProto) -> None:
                 content.name = node.output[0]
                 graph.initializer.append(content)
         replace_nodes(graph, nodes)
-        weights = {tensor.name for tensor in graph.initializer} - given
+        weights = {tensor.name for tensor in graph.initializer}
         for side in (graph.input, graph.value_info):
             replace_all(side, [info for info in side if info.name not in weights])
         for info in graph.value_info:

@@ -100,7 +100,7 @@ def run(session: Any, given: Feeds, names: list[str] | None = None) -> list[Any]
 
     Inputs that nothing in the model takes, and the session lacks, are left out.
     """
-    wanted = {info.name for info in (*session.get_inputs(), *session.get_overridable_initializers())}
+    wanted = {info.name for info in session.get_inputs()}
     return list(session.run(names, {name: content for name, content in given.items() if name in wanted}))
 
 

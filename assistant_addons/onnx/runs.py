@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
-KNOWN_IR = 10  # every release of ONNX Runtime that data/cpu.json lists reads it
+KNOWN_IR = 10  # every release of ONNX Runtime from 1.20 on reads it
 PROVIDERS = {"dml": "DmlExecutionProvider", "cpu": "CPUExecutionProvider"}
 # The optimiser that makes a Gelu for which DirectML has no kernel: see the finding gelu-fusion of `check`.
 WITHOUT = {"dml": ["GeluFusionL1"], "cpu": list[str]()}
@@ -81,9 +81,8 @@ def _given(model: str, session: Any, file: Path) -> dict[str, Any]:  # noqa: ANN
 
     Raises the session's last error where it runs on none.
     """
-    infos = (*session.get_inputs(), *session.get_overridable_initializers())
     kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
-    wanted = {info.name: kinds.get(info.type) for info in infos}
+    wanted = {info.name: kinds.get(info.type) for info in session.get_inputs()}
     if file.exists():
         with np.load(file, allow_pickle=False) as archive:
             given = {name: archive[name] for name in archive.files if name in wanted}
