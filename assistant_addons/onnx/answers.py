@@ -46,7 +46,7 @@ class Change(Record, frozen=True):
 
 
 class Conversion(Record, frozen=True, omit_defaults=False):
-    """How the conversion of a file went: `converted` operations compute in FP16, and `obstacle` is why no run proved it.
+    """How a file was converted: how many operations compute in FP16 now, and why no run proved it ("obstacle"), if so.
 
     `loaded` is whether ONNX Runtime loads the result with its own settings, None where there is none, or a limit ended
     the attempt.

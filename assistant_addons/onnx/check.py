@@ -19,7 +19,7 @@ from assistant_addons.onnx.graph import given_inputs, opsets, subgraphs, tensors
 from assistant_addons.onnx.inputs import dims_of
 from assistant_addons.onnx.load import load_model
 from assistant_addons.onnx.operators import ask, has_runtime, is_foreign, table, unknown_domain
-from assistant_addons.onnx.placement import Node, count_copies, place
+from assistant_addons.onnx.placement import Node, place
 from assistant_addons.onnx.prepare import best_opset, prepare
 
 MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
@@ -58,11 +58,6 @@ class Examination:
     def opset(self) -> int:
         """The version of ONNX's own operators."""
         return opsets(self.model).get("", 1)
-
-    @cached_property
-    def copies(self) -> int:
-        """The values that are copied between device and CPU in every run."""
-        return count_copies(self.nodes)
 
     @cached_property
     def obstacle(self) -> Text:
@@ -123,9 +118,8 @@ def _verdict(exam: Examination) -> Message:
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=TITLES[exam.provider], nodes=_count(total))
-    message = _("DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} in every run.")
-    copies = ngettext("{count} copy", "{count} copies", exam.copies)
-    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=copies)
+    message = _("DirectML takes {count} of {all} nodes that compute, the CPU {rest}: values are copied in every run.")
+    return message.format(count=counts["dml"], all=total, rest=counts["cpu"])
 
 
 def _stopping(exam: Examination) -> Iterator[Found]:
@@ -178,9 +172,6 @@ def _on_directml(exam: Examination) -> Iterator[Found]:
         if found := [node for node in exam.nodes if node.device == "dml" and concerns(node, exam.opset)]:
             remedy = _convert(exam) if way is None else _advice(way)
             yield _finding(severity, key, text.format(nodes=_count(len(found))), found, remedy)
-    if exam.copies:
-        text = _("Values copied between device and CPU in every run, besides inputs and outputs: {count}.")
-        yield _finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
 
 
 def _opset(exam: Examination) -> Iterator[Found]:

@@ -8,10 +8,8 @@ Of the CPU ONNX Runtime itself is asked, node by node.
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
@@ -95,19 +93,9 @@ def place(source: Prepared, provider: Provider) -> list[Node]:
     for node in (node for nodes in graphs for node in nodes):
         if provider == "cpu" or not _is_on_directml(node, kinds):
             _place_on_cpu(node, kinds, provider)
-    takers = takers_of(node for nodes in graphs for node in nodes)
     for nodes in graphs if provider == "dml" else ():
-        _prefer_cpu(nodes, takers)
+        _prefer_cpu(nodes)
     return [node for nodes in graphs for node in nodes]
-
-
-def takers_of(nodes: Iterator[Node]) -> dict[str, list[Node]]:
-    """Return the nodes that take each value, by its name."""
-    found: dict[str, list[Node]] = defaultdict(list)
-    for node in nodes:
-        for name in {*node.proto.input} - {""}:
-            found[name].append(node)
-    return found
 
 
 def _types(names: Sequence[str], scope: Scope, kinds: Mapping[str, TypeProto]) -> Types:
@@ -209,32 +197,21 @@ def _is_small(tensor: TensorProto) -> bool:
     return bool(math.prod(tensor.dims) <= SMALL_ELEMENTS)
 
 
-def _prefer_cpu(nodes: Sequence[Node], takers: Mapping[str, list[Node]]) -> None:
+def _prefer_cpu(nodes: Sequence[Node]) -> None:
     """Move to the CPU what only computes shapes, as ONNX Runtime does, for each graph on its own.
 
     The walk begins at what takes the outputs of Shape and Size, which lie on the CPU, and goes on as long as a node
     has no other inputs than such ones, small weights and the graph's inputs, and none in FP16.
     """
-    order = {id(node): index for index, node in enumerate(nodes)}
-    on_host, waiting, seen = set[str](), list[int](), set[int]()
-
-    def follow(node: Node) -> None:
-        for name in filter(None, node.proto.output):
-            on_host.add(name)
-            for index in {order[id(taker)] for taker in takers.get(name, ()) if id(taker) in order} - seen:
-                seen.add(index)
-                heapq.heappush(waiting, index)
-
-    for node in nodes:
-        if node.device == "dml" and node.op in {"Shape", "Size"}:
-            follow(node)
-    while waiting:
-        node = nodes[heapq.heappop(waiting)]
-        if node.device == "dml" and all(_is_on_host(node, place, on_host) for place in range(len(node.proto.input))):
+    on_host = set[str]()
+    for node in nodes:  # in order, so that what a node takes has been looked at
+        follows = not on_host.isdisjoint(node.proto.input)
+        places = range(len(node.proto.input))
+        if follows and node.device == "dml" and all(_is_on_host(node, place, on_host) for place in places):
             node.device, node.preferred = "cpu", True
             node.why = _("It only computes shapes, which is faster on the CPU.", SHAPES)
-        if node.device == "cpu":
-            follow(node)
+        if (follows and node.device == "cpu") or (node.device == "dml" and node.op in {"Shape", "Size"}):
+            on_host.update(filter(None, node.proto.output))
 
 
 def _is_on_host(node: Node, place: int, on_host: set[str]) -> bool:
@@ -246,28 +223,6 @@ def _is_on_host(node: Node, place: int, on_host: set[str]) -> bool:
         return _is_small(node.scope.constants[name])
     given = any(info.name == name for info in graph.input)
     return given or (name in on_host and place not in (node.kernel or {}).get("cpu_inputs", ()))
-
-
-def count_copies(nodes: Sequence[Node]) -> int:
-    """Count the values that are copied between device and CPU in every run, once each, without inputs and outputs."""
-    takers = takers_of(iter(nodes))
-    return sum(
-        any(_is_copied(node, name, taker) for taker in takers.get(name, ()))
-        for node in nodes
-        if node.device != "none"
-        for name in filter(None, node.proto.output)
-    )
-
-
-def _is_copied(node: Node, name: str, taker: Node) -> bool:
-    """Return whether a node takes a value elsewhere than where it lies."""
-    lies_on_host = (
-        node.device == "cpu" or node.op in {"Shape", "Size"} or (node.kernel is not None and "host" in node.kernel)
-    )
-    kernel = taker.kernel if taker.device == "dml" else None
-    places = {place for place, one in enumerate(taker.proto.input) if one == name}
-    wants_device = kernel is not None and "host" not in kernel and bool(places.difference(kernel.get("cpu_inputs", ())))
-    return taker.device != "none" and lies_on_host == wants_device
 
 
 def _refusal(node: Node) -> Text:
