@@ -63,14 +63,11 @@ FOLLOWS = frozenset({"Cast", "Shape", "Size"})
 CHOOSES_TYPE = frozenset({"Cast", "ConstantOfShape"})  # by an attribute, which is written
 PERIODIC = frozenset({"Cos", "Sin", "Tan"})
 PHASE = ARITHMETIC | {"Einsum", "MatMul"}  # as exporters write the product of positions and frequencies
-# From the logarithm of a spectrum back to its powers, and from those back to the signal.
-TO_POWERS = MOVES | {
-    "Add", "Clip", "Conv", "Div", "Einsum", "MatMul", "Max", "Mul", "ReduceSum", "Sqrt", "Sum", "Where",
-}  # fmt: skip
+# From the logarithm of a spectrum back over its powers to the signal.
 POWERS = frozenset({"Abs", "Pow", "ReduceL2", "ReduceSumSquare"})
-TO_SIGNAL = MOVES | {
-    "Add", "Conv", "DFT", "Div", "Einsum", "MatMul", "Mul", "Pad", "ReduceMean", "STFT", "ScatterElements", "Sub",
-    "Where",
+SPECTRUM = MOVES | POWERS | {
+    "Add", "Clip", "Conv", "DFT", "Div", "Einsum", "MatMul", "Max", "Mul", "Pad", "ReduceMean", "ReduceSum", "STFT",
+    "ScatterElements", "Sqrt", "Sub", "Sum", "Where",
 }  # fmt: skip
 # ONNX Runtime's own operators that take and make one type, and have an FP16 kernel in DirectML (data/dml.json).
 RUNTIME_HALVES = frozenset({
@@ -122,7 +119,7 @@ def choose(source: Prepared, asked: Iterable[str] = ()) -> Choice:
                     choice.why[node.name] = STAYS_FP32.get(node.op_type, "definition")
         # Runtimes fuse a quantised part as it is, and what leads to it costs nothing.
         quantised = _back(scope, [node for node in nodes if node.op_type == "QuantizeLinear"])
-        exact = chain(_from_constants(scope), _spectra(scope), _decisive(scope), _beyond(source, scope))
+        exact = chain(_spectra(scope), _decisive(scope), _beyond(source, scope))
         choice.keep([node.name for node in quantised], "definition")
         choice.keep([node.name for node in exact], "exact")
     settle(source, choice)
@@ -180,19 +177,6 @@ def _stays(node: NodeProto, scope: Scope) -> bool:
     )
 
 
-def _from_constants(scope: Scope) -> Iterator[NodeProto]:
-    """Find what is computed from constants alone: a runtime does that once, and it costs nothing in FP32.
-
-    Filters and windows are made so, by sines of large numbers and small differences.
-    """
-    made = {"", *scope.constants}
-    for node in scope.graph.node:
-        if node.input and not any(subgraphs(node)) and made.issuperset(node.input):
-            made.update(node.output)
-            if node.op_type not in MOVES | {"ConstantOfShape"}:
-                yield node
-
-
 def _back(
     scope: Scope, nodes: Iterable[NodeProto], ops: frozenset[str] = frozenset(), kinds: Iterable[int] = (FLOAT,)
 ) -> list[NodeProto]:
@@ -204,14 +188,10 @@ def _back(
             maker = scope.makers.get(name)
             if maker is None or maker.name in found or scope.types.get(name, UNKNOWN) not in kinds:
                 continue
-            if not ops or (maker.op_type in ops and not _is_square(maker)):
+            if not ops or maker.op_type in ops:
                 found[maker.name] = maker
                 todo.append(maker)
     return list(found.values())
-
-
-def _is_square(node: NodeProto) -> bool:
-    return node.op_type == "Mul" and node.input[0] == node.input[1]
 
 
 def _decisive(scope: Scope) -> list[NodeProto]:
@@ -239,13 +219,11 @@ def _spectra(scope: Scope) -> Iterator[NodeProto]:
     How large an input is, such as sound in 16 bits, is nobody's to know, and its powers are as large as its square.
     """
     given = {info.name for info in scope.graph.input}
-    for node in scope.graph.node:
-        if node.op_type == "Log":
-            after = _back(scope, [node], TO_POWERS)
-            makers = [scope.makers[name] for one in after for name in one.input if name in scope.makers]
-            before = _back(scope, [one for one in makers if one.op_type in POWERS or _is_square(one)], TO_SIGNAL)
-            if any(name in given for one in before for name in one.input):
-                yield from chain(after, before)
+    for node in (node for node in scope.graph.node if node.op_type == "Log"):
+        before = _back(scope, [node], SPECTRUM)
+        powers = any(one.op_type in POWERS or (one.op_type == "Mul" and len({*one.input}) == 1) for one in before)
+        if powers and any(name in given for one in before for name in one.input):
+            yield from before
 
 
 def settle(source: Prepared, choice: Choice) -> None:

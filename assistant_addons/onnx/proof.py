@@ -275,6 +275,7 @@ class Original:
                 self._run(session, sample)
             if not samples:
                 self._draw(session, Inputs(source))
+        if self.runs:
             ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
             random = ops & AT_RANDOM and not self.runs[0].agrees(run(session, self.runs[0].given, self.names))
             self.obstacle = "random" if random else ""
