@@ -24,7 +24,7 @@ from assistant.api.system import (
     write_draft,
 )
 from assistant_addons.onnx.answers import default_output
-from assistant_addons.onnx.graph import bodies, nested, ordered, plain_domain, stored, tensors
+from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors
 from assistant_addons.onnx.prepare import Content, replace_all, replace_nodes, skeleton
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
@@ -77,6 +77,12 @@ def refuse_invalid(model: ModelProto, path: str | Path, *, in_full: bool = False
 
     Its nodes may be in any order, as ONNX Runtime takes them so.
     """
+    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
+    if used > known:
+        message = _(
+            "{file} uses opset {version}; opsets up to {known} are supported.", file=path, version=used, known=known
+        )
+        raise BadInput(message, hint=_("Update the package onnx, or export the model for an older version."))
     bare, weights = skeleton(model)
     replace_all(bare.graph.initializer, [one for one in bare.graph.initializer if one.name not in weights])
     given = {info.name for info in bare.graph.input}
@@ -85,6 +91,8 @@ def refuse_invalid(model: ModelProto, path: str | Path, *, in_full: bool = False
     for body in bodies(bare):
         replace_nodes(body, ordered(body.node) or list(body.node))
     try:
+        if not all(isinstance(name, str) for body in bodies(bare) for node in body.node for name in node.input):
+            raise ValueError("a name is no text")  # noqa: TRY301 - as the checker would, which lets it through
         onnx.checker.check_model(bare, full_check=in_full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
@@ -203,7 +211,7 @@ def _inside(location: str, path: Path) -> Path:
     """Find a file of external data, which must lie in the model's folder once all links are followed."""
     try:
         file = (path.parent / location).resolve()
-    except (ValueError, OSError, RuntimeError):  # what no file can be called, or a circle of links
+    except (TypeError, ValueError, OSError, RuntimeError):  # what no file can be called, or a circle of links
         file = Path()
     # Caches hold the model and its weights as links into one folder: that folder is the model's as well.
     if not location or not any(file.is_relative_to(one) for one in (path.parent.resolve(), path.resolve().parent)):

@@ -242,6 +242,9 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
 def inlined(model: ModelProto) -> ModelProto:
     """Return a model, which is used up, with the bodies of its local functions where they are called."""
     known = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in model.functions}
+    versions = opsets(model)  # given to functions, too, so that all of them can be inlined: they have to be compatible
+    for entry in (entry for one in model.functions for entry in one.opset_import):
+        entry.version = versions.get(plain_domain(entry.domain), entry.version)
     for node in (node for body in bodies(model) for node in body.node if known):
         _add_defaults(node, known.get((plain_domain(node.domain), node.op_type, node.overload), ()))
     return onnx.inliner.inline_local_functions(model) if known else model

@@ -19,10 +19,8 @@ from refused import refused
 from tables import each
 from terminals import at_a_terminal
 
-from assistant.model.finding import Severity
-from assistant_addons.onnx import check_model, operators
-from assistant_addons.onnx.answers import Checked, Provider
-from assistant_addons.onnx.check import examine
+from assistant_addons.onnx import check_model
+from assistant_addons.onnx.answers import Checked
 from assistant_addons.onnx.drawing import share_bar
 from assistant_addons.onnx.operators import match, since
 
@@ -61,53 +59,24 @@ def test_no_name_steers_the_terminal(written: Written, tmp_path: Path):
 
 
 @each(
-    ("provider", "op", "opset", "kind", "release", "taken"),
+    ("op", "opset", "kind", "taken"),
     [
-        ("dml", "Conv", 21, FP32, "", True),
-        ("dml", "Conv", 22, FP32, "", False),  # the operator changed, and an open row takes its own version only
-        ("dml", "Conv", 21, "tensor(double)", "", False),
-        ("dml", "Conv", 21, None, "", True),  # an unknown type denies nothing
-        ("dml", "Cast", 22, FP32, "", True),
-        ("dml", "Cast", 23, FP32, "", False),
-        ("dml", "Gelu", 20, FP32, "", False),
-        ("dml", "LayerNormalization", 17, "tensor(float16)", "", True),
-        ("dml", "Relu", 22, FP32, "", True),
-        ("cpu", "Pad", 21, "tensor(bfloat16)", "1.31.1", False),
-        ("cpu", "Pad", 21, "tensor(bfloat16)", "1.32.0", True),
-        ("cpu", "BitShift", 11, "tensor(uint16)", "1.31.1", False),
-        ("cpu", "Celu", 28, "tensor(float16)", "1.32.1", True),
-        ("cpu", "Conv", 22, FP32, "1.20.1", False),
-        ("cpu", "Conv", 22, FP32, "1.21.0", True),
-        ("cpu", "Cast", 25, "tensor(float8e8m0)", "1.26.0", False),
-        ("cpu", "Cast", 25, "tensor(float8e8m0)", "", True),
+        ("Conv", 21, FP32, True),
+        ("Conv", 22, FP32, False),  # the operator changed, and an open row takes its own version only
+        ("Conv", 21, "tensor(double)", False),
+        ("Conv", 21, None, True),  # an unknown type denies nothing
+        ("Cast", 22, FP32, True),
+        ("Cast", 23, FP32, False),
+        ("Gelu", 20, FP32, False),
+        ("LayerNormalization", 17, "tensor(float16)", True),
+        ("Relu", 22, FP32, True),
     ],
 )
-def test_a_row_takes_its_own_version_types_and_releases(
-    provider: Provider, op: str, opset: int, kind: str | None, release: str, *, taken: bool
-):
-    """Rows match by the version at which the operator last changed, by types, and from their release on."""
-    kernel, why = match(provider, "", op, since("", op, opset) or 0, (kind,), (kind,), release)
+def test_a_row_takes_its_own_version_and_types(op: str, opset: int, kind: str | None, *, taken: bool):
+    """Rows match by the version at which the operator last changed, and by types."""
+    kernel, why = match("", op, since("", op, opset) or 0, (kind,), (kind,))
     assert (kernel is not None) is taken
     assert bool(why) is not taken
-
-
-def use_release(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """Let one release of ONNX Runtime be installed."""
-    monkeypatch.setattr(operators, "installed_version", lambda _flavours: version)
-
-
-@each(("node", "ir"), [("com.microsoft.Unheard", 8), ("Relu", 99)])
-def test_of_a_newer_runtime_nothing_is_denied_for_certain(
-    written: Written, monkeypatch: pytest.MonkeyPatch, node: str, ir: int
-):
-    """A release that came after the tables may run what they lack: that is said, and no error is made of it."""
-    use_release(monkeypatch, "99.0.0")
-    model = written(f"g (float[2] x) => (float[2] y) {{ y = {node} (x) }}", ir=ir, imports=', "com.microsoft" : 1')
-    answer = check_model(model, "cpu")
-    assert "newer-runtime" in keys(answer)
-    assert {finding.severity for finding in answer.findings} == {Severity.WARNING}
-    assert "99.0.0" in str(answer.verdict)
-    assert "may not load" in str(answer.verdict)
 
 
 @each(
@@ -142,7 +111,7 @@ def test_nothing_runs_where_the_runtime_does_not_load(written: Written):
     graph = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
     for more, word in (({"ir": 14}, "IR versions"), ({"opset": 27}, "opsets")):
         answer = check_model(written(graph, **more))
-        assert devices(answer) == {"Relu#0": "none"}
+        assert devices(answer) == {"y": "none"}
         assert keys(answer)[0] == "load"
         assert word in str(answer.verdict)
 
@@ -157,7 +126,6 @@ def test_what_only_computes_shapes_is_no_fallback(written: Written):
         model.graph.initializer.append(numpy_helper.from_array(np.array(value), name))
     answer = check_model(model)
     assert list(devices(answer).values()) == ["dml", "cpu", "cpu", "cpu", "dml"]
-    assert examine(model).copies == 0
     assert "no-kernel" not in keys(answer)
     assert str(answer.verdict).startswith("DirectML takes every node")
     assert share_bar(answer).endswith("# DirectML 2 (100%)")
@@ -166,7 +134,7 @@ def test_what_only_computes_shapes_is_no_fallback(written: Written):
 def test_functions_without_a_kernel_run_in_pieces(written: Written):
     """A function of ONNX that nobody has a kernel for is judged by what it consists of."""
     answer = check_model(written("g (float[2] x) => (float[2] y) { y = HardSwish(x) }"))
-    assert devices(answer) == {"HardSwish#0": "dml"}
+    assert devices(answer) == {"y": "dml"}
     assert "HardSigmoid, Mul" in str(answer.nodes[0].why)
 
 
@@ -186,13 +154,8 @@ def test_branches_are_looked_into(written: Written):
       then_branch = t () => (float[2] o) { o = Gelu(a) }, else_branch = e () => (float[2] p) { p = Neg(a) }> }"""
     model = written(graph, opset=20)
     answer = check_model(model)
-    assert devices(answer) == {"Relu#0": "dml", "If#1": "dml", "Gelu#0": "cpu", "Neg#0": "dml"}
+    assert devices(answer) == {"a": "dml", "y": "dml", "o": "cpu", "p": "dml"}
     assert {"control-flow", "no-kernel"} <= set(keys(answer))
-    assert examine(model).copies == 1
-    assert str(answer.verdict).endswith("with 1 copy in every run.")
-    # A value that many nodes take elsewhere is copied once, and so is what comes back.
-    graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
-    assert examine(written(graph, opset=20)).copies == 3
 
 
 @each(
@@ -218,14 +181,14 @@ def test_findings(written: Written, graph: str, opset: int, key: str):
 def test_halves_on_the_cpu_are_told(written: Written):
     """FP16 runs on the CPU in FP32 where it has no kernel of its own."""
     answer = check_model(written("g (float16[2] x) => (y) { y = Erf(x) }"), "cpu")
-    assert devices(answer) == {"Erf#0": "cpu"}
+    assert devices(answer) == {"y": "cpu"}
     assert keys(answer) == ["fp16-on-cpu"]
 
 
 def test_operators_that_nothing_runs_stop_the_model(written: Written):
     """What neither table has is placed nowhere, with both reasons."""
     answer = check_model(written("g (uint8[9] x) => (y) { y = ImageDecoder(x) }", opset=20))
-    assert devices(answer) == {"ImageDecoder#0": "none"}
+    assert devices(answer) == {"y": "none"}
     assert keys(answer)[0] == "not-implemented"
     assert str(answer.verdict).startswith("It does not load")
 
@@ -247,7 +210,7 @@ def test_the_command_answers_as_contracted(saved: Callable[..., Path]):
     answer = json.loads(run(str(path), "--json").stdout)
     assert {"provider", "nodes", "findings", "verdict"} <= set(answer)
     assert answer["provider"] == "dml"
-    assert answer["nodes"][0] == {"name": "Relu#0", "op": "Relu", "device": "dml", "why": ""}
+    assert answer["nodes"][0] == {"name": "a", "op": "Relu", "device": "dml", "why": ""}
     assert answer["nodes"][1]["device"] == "cpu"
     assert json.loads(run(str(path), "--json", "--target", "cpu").stdout)["nodes"][1]["device"] == "cpu"
     drawn = run(str(path), "--target", "dml")
