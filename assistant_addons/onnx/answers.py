@@ -70,7 +70,6 @@ class Run(Record, frozen=True):
     load_seconds: float = 0.0
     first_seconds: float = 0.0
     seconds: float = 0.0
-    peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
     error: Text = ""
 

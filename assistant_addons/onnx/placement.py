@@ -227,13 +227,12 @@ def _is_on_host(node: Node, place: int, on_host: set[str]) -> bool:
 
 def _refusal(node: Node) -> Text:
     """Return why DirectML's kernel refuses a node although it takes its types; "" where nothing stands against it."""
-    query = node.kernel.get("query") if node.kernel else None
-    return next((why for name, refuses, why in CONDITIONS if name == query and refuses(node)), "")
-
-
-def _other(name: str, *allowed: object) -> Callable[[Node], bool]:
-    """Return a test for an attribute with another value than these, the first of which is its default."""
-    return lambda node: attribute(node.proto, name, allowed[0]) not in allowed
+    query = node.kernel.get("query", "") if node.kernel else ""
+    for name, allowed in ATTRIBUTES.get(query, {}).items():
+        if attribute(node.proto, name, allowed[0]) not in allowed:
+            shown = ", ".join(str(one.decode() if isinstance(one, bytes) else one) for one in allowed)
+            return _("DirectML's {op} takes no other {name} than {allowed}.", op=node.op, name=name, allowed=shown)
+    return next((why for name, refuses, why in FORMS if name == query and refuses(node)), "")
 
 
 def _is_ragged(node: Node) -> bool:
@@ -242,43 +241,63 @@ def _is_ragged(node: Node) -> bool:
     return bool(size % (block or 1))
 
 
-_ATTENTION = _("DirectML's Attention takes neither a past nor a causal or rotary form.")
-_QUANTISED = _("DirectML's QAttention takes neither a causal form with a mask nor a rotary form.")
-_TRAINING = _("DirectML normalises batches for inference only: export the model in evaluation mode.")
-_ONE_TYPE = _("DirectML's BatchNormalization takes five inputs of one type.")
-_EINSUM = _("DirectML's Einsum takes at most two operands, and no ellipsis.")
-_ONE_OUTPUT = _("DirectML's layer normalisation has one output only.")
-_PACKED = _("DirectML multiplies 4-bit and 8-bit weights only, and only in whole blocks.")
-_RESIZE = _("DirectML's Resize supports neither exclude_outside nor an extrapolation value.")
-# What kernels refuse: the query of a kernel, a test for the nodes that it refuses, the sentence that says so.
-CONDITIONS: tuple[tuple[str, Callable[[Node], bool], Message], ...] = (
-    ("Attention", _other("unidirectional", 0), _ATTENTION),
-    ("Attention", _other("do_rotary", 0), _ATTENTION),
-    ("Attention", _other("past_present_share_buffer", 0), _ATTENTION),
-    ("Attention", lambda node: node.has_input(4, 6) or any(node.proto.output[1:2]), _ATTENTION),
-    ("BatchNormalization", _other("training_mode", 0), _TRAINING),
-    ("BatchNormalization", lambda node: len(set(node.types[0]) - {""}) > 1, _ONE_TYPE),
-    ("EinSum", lambda node: len(node.proto.input) > 2, _EINSUM),  # noqa: PLR2004 - as the sentence says
-    ("EinSum", lambda node: b"..." in attribute(node.proto, "equation", b""), _EINSUM),
-    ("LayerNormalization", lambda node: any(node.proto.output[1:3]), _ONE_OUTPUT),
-    ("MatMulNBits", _other("bits", 4, 8), _PACKED),
-    ("MatMulNBits", _is_ragged, _PACKED),
-    ("MaxPool", _other("storage_order", 0), _("DirectML's MaxPool counts in row-major order only.")),
+# The attributes that kernels take, by their query: the default comes first.
+ATTRIBUTES: dict[str, dict[str, tuple[object, ...]]] = {
+    "Attention": {"unidirectional": (0,), "do_rotary": (0,), "past_present_share_buffer": (0,)},
+    "BatchNormalization": {"training_mode": (0,)},
+    "MatMulNBits": {"bits": (4, 8)},
+    "MaxPool": {"storage_order": (0,)},
+    "QAttention": {"do_rotary": (0,), "past_present_share_buffer": (0,)},
+    "RecurrentNeuralNetwork": {"layout": (0,)},
+    "Resize": {"mode": (b"nearest", b"linear"), "exclude_outside": (0,), "extrapolation_value": (0.0,)},
+    "Scatter": {"reduction": (b"none",)},
+}
+# What else they refuse: the query of a kernel, a test for the nodes that it refuses, the sentence that says so.
+FORMS: tuple[tuple[str, Callable[[Node], bool], Message], ...] = (
+    (
+        "Attention",
+        lambda node: node.has_input(4, 6) or any(node.proto.output[1:2]),
+        _("DirectML's Attention takes no past."),
+    ),
+    (
+        "BatchNormalization",
+        lambda node: len(set(node.types[0]) - {""}) > 1,
+        _("DirectML's BatchNormalization takes five inputs of one type."),
+    ),
+    (
+        "EinSum",
+        lambda node: len(node.proto.input) > 2 or b"..." in attribute(node.proto, "equation", b""),  # noqa: PLR2004
+        _("DirectML's Einsum takes at most two operands, and no ellipsis."),
+    ),
+    (
+        "LayerNormalization",
+        lambda node: any(node.proto.output[1:3]),
+        _("DirectML's layer normalisation has one output only."),
+    ),
+    ("MatMulNBits", _is_ragged, _("DirectML multiplies packed weights only in whole blocks.")),
     (
         "Pad",
         lambda node: min(attribute(node.proto, "pads", []), default=0) < 0,
         _("DirectML's Pad takes no negative pads."),
     ),
-    ("QAttention", lambda node: node.has_input(5) and bool(attribute(node.proto, "unidirectional")), _QUANTISED),
-    ("QAttention", _other("do_rotary", 0), _QUANTISED),
-    ("QAttention", _other("past_present_share_buffer", 0), _QUANTISED),
-    ("QLinearSigmoid", lambda node: not node.has_input(2), _("DirectML's QLinearSigmoid needs its zero points.")),
-    ("QLinearSigmoid", lambda node: not node.has_input(4), _("DirectML's QLinearSigmoid needs its zero points.")),
-    ("RecurrentNeuralNetwork", _other("layout", 0), _("Recurrent operators run with layout 0 only.")),
-    ("Resize", lambda node: attribute(node.proto, "mode") == b"cubic", _("DirectML has no cubic interpolation.")),
-    ("Resize", _other("exclude_outside", 0), _RESIZE),
-    ("Resize", _other("extrapolation_value", 0.0), _RESIZE),
-    ("Scatter", _other("reduction", b"none"), _("DirectML scatters only without a reduction.")),
-    ("SkipLayerNormalization", lambda node: any(node.proto.output[1:3]), _ONE_OUTPUT),
-    ("Slice", lambda node: len(node.proto.input) > 5, _("DirectML's Slice takes at most five inputs.")),  # noqa: PLR2004
+    (
+        "QAttention",
+        lambda node: node.has_input(5) and bool(attribute(node.proto, "unidirectional")),
+        _("DirectML's QAttention takes no causal form with a mask."),
+    ),
+    (
+        "QLinearSigmoid",
+        lambda node: not (node.has_input(2) and node.has_input(4)),
+        _("DirectML's QLinearSigmoid needs its zero points."),
+    ),
+    (
+        "SkipLayerNormalization",
+        lambda node: any(node.proto.output[1:3]),
+        _("DirectML's layer normalisation has one output only."),
+    ),
+    (
+        "Slice",
+        lambda node: len(node.proto.input) > 5,  # noqa: PLR2004 - as the sentence says
+        _("DirectML's Slice takes at most five inputs."),
+    ),
 )
