@@ -241,7 +241,9 @@ def _settle_load(made: Converted, reason: str | None) -> None:
             part = replace(made, choice=Choice(choice.without(kept)))
             return not loading(part.filled().SerializeToString())()
 
-        choice.keep(fewest(list(choice.slots), loads_without), "crash")
+        # First what is known to do it: https://github.com/microsoft/onnxruntime/issues/15494
+        moves = {node.name for scope in source.scopes for node in scope.graph.node if node.op_type == "Transpose"}
+        choice.keep(fewest(sorted(choice.slots, key=lambda name: name not in moves), loads_without), "crash")
         reason = made.reason = loading(made.filled().SerializeToString())() or ""
     made.loaded = None if reason is None else not reason
 
