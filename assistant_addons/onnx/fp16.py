@@ -26,7 +26,7 @@ from assistant_addons.onnx.prepare import (
     replace_all,
     replace_nodes,
 )
-from assistant_addons.onnx.proof import Obstacle, Original, fewest, loading, opened, rounded, run
+from assistant_addons.onnx.proof import SEARCHED, Obstacle, Original, fewest, loading, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -214,17 +214,17 @@ def _prove(made: Converted, original: Original) -> None:
             choice.keep([node.name], "proof")
     settle(source, choice)
 
-    def holds(kept: Iterable[str]) -> bool:
+    def holds(kept: Iterable[str], share: float = SEARCHED) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
             writer = Writer(source, choice.without(kept)) if kept else made.writer
             session = opened(rounded(writer.model, writer.halves), writer.content)
             found = ((one, run(session, one.given, original.names)) for one in original.runs)
-            against = next((one for one, results in found if not one.agrees(results)), None)
+            against = next((one for one, results in found if not one.agrees(results, share)), None)
             original.runs.sort(key=lambda one: one is not against)  # what told last is asked first
             return against is None
         return False
 
-    if not holds(()):
+    if not holds((), share=1.0):
         choice.keep(fewest(list(choice.slots), holds), "proof")
         settle(source, choice)
 

@@ -69,7 +69,9 @@ class Inputs:
         self._weights = sorted(length for length, _times in found.most_common(MOST_LENGTHS))
         self._types = source.scopes[0].types
         uses = _Uses(source)
-        self._uses = {info.name: uses.of(info.name) for info in self._infos if self._types[info.name] != FLOAT}
+        found_uses = ((info.name, uses.of(info.name)) for info in self._infos)
+        # Some models take places in a table as floats.
+        self._uses = {name: use for name, use in found_uses if self._types[name] != FLOAT or use.kind == "index"}
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -82,7 +84,8 @@ class Inputs:
         last = [name for name in self._open if any(dims[-1:] == [name] for dims in self._dims.values())]
         ones, alike = dict.fromkeys(self._open, 1), dict.fromkeys(self._open, SIZES[0])
         found: list[Size] = []
-        if any(len(dims) in {1, 2} and dims[-1] in self._open for name, dims in self._floats()):
+        rows = (dims for name, dims in self._dims.items() if name not in self._uses)
+        if any(len(dims) in {1, 2} and dims[-1] in self._open for dims in rows):
             found.append(ones | dict.fromkeys(last, LARGE_SIZES[2]))  # a row of numbers may be sound
         for lengths in ((*SIZES, *self._weights), LARGE_SIZES):
             found += [dict.fromkeys(self._open, length) for length in lengths]
@@ -95,9 +98,6 @@ class Inputs:
                 yield one | dict.fromkeys(self._batch, min(EXAMPLES, MOST_NUMBERS // largest))
             if largest <= MOST_TRIED or not one:
                 yield one
-
-    def _floats(self) -> Iterator[tuple[str, list[int | str]]]:
-        return ((name, dims) for name, dims in self._dims.items() if self._types[name] == FLOAT)
 
     def _shape(self, name: str, size: Size) -> list[int]:
         return [size[dim] if isinstance(dim, str) else dim for dim in self._dims[name]]
@@ -114,7 +114,7 @@ class Inputs:
         if kind == TensorProto.STRING:
             return np.full(shape, "a")
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
-        if dtype.kind in "iub":
+        if dtype.kind in "iub" or info.name in self._uses:
             longest = max((size[one] for one in self._open), default=CHOSEN_SIZE)
             return _integers(self._uses[info.name], shape, random, draw, longest).astype(dtype)
         if draw == "tones" and max(shape, default=0) >= LONG:

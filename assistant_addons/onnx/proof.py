@@ -50,6 +50,7 @@ AT_RANDOM = frozenset({
     "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
+SEARCHED = 0.75  # the share of what a result may differ by that is to be reached where something has to stay FP32
 SEARCH_SECONDS = 3.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 STEPS = 32  # parts of a model in which it is searched: a trial takes as long as a run, and finer ones win little
 SHARES = 16  # of what stays FP32, each of which is tried by itself
@@ -248,9 +249,10 @@ class Run(NamedTuple):
     results: list[Any]
     limit: float
 
-    def agrees(self, found: list[Any]) -> bool:
-        """Return whether these results are as good as the original's."""
-        return not any(differs(one, other, self.limit) for one, other in zip(self.results, found, strict=True))
+    def agrees(self, found: list[Any], share: float = 1.0) -> bool:
+        """Return whether these results are as good as the original's, within a share of the limit."""
+        limit = share * self.limit
+        return not any(differs(one, other, limit) for one, other in zip(self.results, found, strict=True))
 
 
 class Original:
