@@ -100,7 +100,7 @@ def _changes(given: ModelProto, prepared: Prepared, made: Converted) -> Iterable
     unproved = _("no run has proved it: {reason}", reason=WHY_UNPROVED[made.obstacle]) if made.obstacle else ""
     yield Change(kind="fp16", what=_("{count} operations", count=len(made.choice.slots)), why=unproved)
     for name, why in made.choice.why.items():
-        yield Change(kind="kept", what=f"{ops[name]} {name}", why=WHY_KEPT[why])
+        yield Change(kind="kept", what=name if ops[name] in name else f"{ops[name]} {name}", why=WHY_KEPT[why])
     fewer = len(given.graph.input) - len(prepared.model.graph.input)
     if fewer and given.ir_version >= FIRST_FREE_IR:
         yield Change(kind="structure", what=_("weights that are inputs no more: {count}", count=fewer))

@@ -240,7 +240,13 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
 
 
 def inlined(model: ModelProto) -> ModelProto:
-    """Return a model, which is used up, with the bodies of its local functions where they are called."""
+    """Return a model, which is used up, with the bodies of its local functions where they are called.
+
+    A node without a name is called after its operator and its place in its graph.
+    """
+    for body in bodies(model):
+        for place, node in enumerate(body.node):
+            node.name = node.name or f"{node.op_type}#{place}"
     known = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in model.functions}
     versions = opsets(model)  # given to functions, too, so that all of them can be inlined: they have to be compatible
     for entry in (entry for one in model.functions for entry in one.opset_import):
@@ -285,7 +291,7 @@ def _tidy(model: ModelProto) -> None:
         ends, nodes = {info.name for info in graph.output}, []
         for node in ordered(graph.node) or list(graph.node):
             node.domain = plain_domain(node.domain)
-            node.name = unique_name(node.name or "".join(node.output[:1]) or node.op_type, names)
+            node.name = unique_name(node.name or node.op_type, names)
             content = _constant(node) if node.op_type == "Constant" and not node.domain else None
             if content is None or node.output[0] in ends:
                 nodes.append(node)

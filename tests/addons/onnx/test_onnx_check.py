@@ -111,7 +111,7 @@ def test_nothing_runs_where_the_runtime_does_not_load(written: Written):
     graph = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
     for more, word in (({"ir": 14}, "IR versions"), ({"opset": 27}, "opsets")):
         answer = check_model(written(graph, **more))
-        assert devices(answer) == {"y": "none"}
+        assert devices(answer) == {"Relu#0": "none"}
         assert keys(answer)[0] == "load"
         assert word in str(answer.verdict)
 
@@ -134,7 +134,7 @@ def test_what_only_computes_shapes_is_no_fallback(written: Written):
 def test_functions_without_a_kernel_run_in_pieces(written: Written):
     """A function of ONNX that nobody has a kernel for is judged by what it consists of."""
     answer = check_model(written("g (float[2] x) => (float[2] y) { y = HardSwish(x) }"))
-    assert devices(answer) == {"y": "dml"}
+    assert devices(answer) == {"HardSwish#0": "dml"}
     assert "HardSigmoid, Mul" in str(answer.nodes[0].why)
 
 
@@ -154,7 +154,7 @@ def test_branches_are_looked_into(written: Written):
       then_branch = t () => (float[2] o) { o = Gelu(a) }, else_branch = e () => (float[2] p) { p = Neg(a) }> }"""
     model = written(graph, opset=20)
     answer = check_model(model)
-    assert devices(answer) == {"a": "dml", "y": "dml", "o": "cpu", "p": "dml"}
+    assert devices(answer) == {"Relu#0": "dml", "If#1": "dml", "Gelu#0": "cpu", "Neg#0": "dml"}
     assert {"control-flow", "no-kernel"} <= set(keys(answer))
 
 
@@ -181,14 +181,14 @@ def test_findings(written: Written, graph: str, opset: int, key: str):
 def test_halves_on_the_cpu_are_told(written: Written):
     """FP16 runs on the CPU in FP32 where it has no kernel of its own."""
     answer = check_model(written("g (float16[2] x) => (y) { y = Erf(x) }"), "cpu")
-    assert devices(answer) == {"y": "cpu"}
+    assert devices(answer) == {"Erf#0": "cpu"}
     assert keys(answer) == ["fp16-on-cpu"]
 
 
 def test_operators_that_nothing_runs_stop_the_model(written: Written):
     """What neither table has is placed nowhere, with both reasons."""
     answer = check_model(written("g (uint8[9] x) => (y) { y = ImageDecoder(x) }", opset=20))
-    assert devices(answer) == {"y": "none"}
+    assert devices(answer) == {"ImageDecoder#0": "none"}
     assert keys(answer)[0] == "not-implemented"
     assert str(answer.verdict).startswith("It does not load")
 
@@ -210,7 +210,7 @@ def test_the_command_answers_as_contracted(saved: Callable[..., Path]):
     answer = json.loads(run(str(path), "--json").stdout)
     assert {"provider", "nodes", "findings", "verdict"} <= set(answer)
     assert answer["provider"] == "dml"
-    assert answer["nodes"][0] == {"name": "a", "op": "Relu", "device": "dml", "why": ""}
+    assert answer["nodes"][0] == {"name": "Relu#0", "op": "Relu", "device": "dml", "why": ""}
     assert answer["nodes"][1]["device"] == "cpu"
     assert json.loads(run(str(path), "--json", "--target", "cpu").stdout)["nodes"][1]["device"] == "cpu"
     drawn = run(str(path), "--target", "dml")
