@@ -175,14 +175,12 @@ def refusal(error: Exception, model: str) -> Refusal | None:
     if not isinstance(error, AssistantError):
         from assistant_addons.onnx.load import load_model, refuse_invalid  # noqa: PLC0415 - imports onnx
 
-        if not model or isinstance(error, MemoryError):
-            return None
         try:
-            refuse_invalid(load_model(model, weights=False), model, in_full=True)
+            if model and not isinstance(error, MemoryError):
+                refuse_invalid(load_model(model, weights=False), model, in_full=True)
         except BadInput as found:
-            error = found
-        else:
-            return None
+            return refusal(found, model)
+        return None
     return Refusal(code=error.exit_code, message=error.message, hint=error.hint)
 
 
