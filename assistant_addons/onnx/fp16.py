@@ -26,7 +26,7 @@ from assistant_addons.onnx.prepare import (
     replace_all,
     replace_nodes,
 )
-from assistant_addons.onnx.proof import SEARCHED, Obstacle, Original, fewest, loading, opened, rounded, run
+from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loading, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
@@ -207,12 +207,14 @@ def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequen
 def _prove(made: Converted, original: Original) -> None:
     """Leave in FP32 what may leave FP16's range, and what has to stay so that the results agree."""
     source, choice = made.source, made.choice
-    for node in (node for scope in source.scopes for node in scope.graph.node):
-        part = choice.slots.get(node.name, Slots())
-        values = (*(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs))
-        if not original.outside.isdisjoint((node.name, *values)):
-            choice.keep([node.name], "proof")
-    settle(source, choice)
+
+    def stay_inside() -> None:
+        for node in (node for scope in source.scopes for node in scope.graph.node):
+            part = choice.slots.get(node.name, Slots())
+            values = (*(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs))
+            if not original.outside.isdisjoint((node.name, *values)):
+                choice.keep([node.name], "proof")
+        settle(source, choice)
 
     def holds(kept: Iterable[str], share: float = SEARCHED) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
@@ -224,9 +226,13 @@ def _prove(made: Converted, original: Original) -> None:
             return against is None
         return False
 
-    if not holds((), share=1.0):
-        choice.keep(fewest(list(choice.slots), holds), "proof")
-        settle(source, choice)
+    stay_inside()
+    if not holds((), SURE):
+        original.draw()
+        stay_inside()
+        if not holds((), share=1.0):
+            choice.keep(fewest(list(choice.slots), holds), "proof")
+            settle(source, choice)
 
 
 def _settle_load(made: Converted, reason: str | None) -> None:

@@ -142,15 +142,23 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
             made.weights[tensor.name] = TensorProto.FromString(tensor.SerializeToString())
             tensor.ClearField("raw_data")
             tensor.ClearField("float_data")
-    for info in made.model.graph.output:
-        if info.type.HasField("tensor_type") and not info.type.tensor_type.shape.dim:
-            info.type.tensor_type.ClearField("shape")  # Paddle writes a scalar where it does not know the shape
+    _open_sizes(made.model.graph)
     made.model = inferred(made.model)
     for info in made.model.graph.output:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.shape.SetInParent()  # which onnx's checker asks for
     made.scopes = scopes(made.model)
     return made
+
+
+def _open_sizes(graph: GraphProto) -> None:
+    """Leave open what is no size: Paddle writes -1 for an open one, and a scalar where it knows no shape."""
+    for info in (info for info in (*graph.input, *graph.output) if info.type.HasField("tensor_type")):
+        kind = info.type.tensor_type
+        for dim in (dim for dim in kind.shape.dim if dim.dim_value < 0):
+            dim.Clear()
+        if not kind.shape.dim and info in graph.output:
+            kind.ClearField("shape")
 
 
 def inferred(model: ModelProto) -> ModelProto:

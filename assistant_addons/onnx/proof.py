@@ -25,7 +25,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, subgraphs, unique_name
-from assistant_addons.onnx.inputs import Feeds, Inputs
+from assistant_addons.onnx.inputs import Feeds, Inputs, Size
 from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, MOVES, Content, Prepared, replace_nodes, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
@@ -40,7 +40,8 @@ CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 MARGIN = 4.0  # how much larger real values may be than those of made-up inputs, except for inputs that are wide already
-TURNS, LEAST_RUNS, RUN_SECONDS = 2, 2, 0.5  # how often inputs are drawn, as long as the original's runs are short
+LEAST_RUNS, RUN_SECONDS = 2, 0.5  # as long as the original's runs are shorter, they go on with the next draw (chosen)
+SURE = 0.5  # of what a result may differ by: where that is not reached, inputs are drawn once more
 # They add up squares inside, which leave FP16's range before the numbers do.
 SQUARES = frozenset({
     "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LpNormalization", "RMSNormalization",
@@ -265,6 +266,7 @@ class Original:
     def __init__(self, source: Prepared, samples: Sequence[Feeds] = ()) -> None:
         self.runs: list[Run] = []
         self.outside: set[str] = set()
+        self._size: Size | None = None  # of made-up inputs
         self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
         self.names = [info.name for info in source.model.graph.output]
         if source.is_giant:
@@ -272,35 +274,36 @@ class Original:
             return
         with contextlib.suppress(Exception):  # the runtime's own errors share no base
             model, self._gauged = _gauged(source)
-            session = opened(model, source.content, in_order=True)
+            self._session, self._inputs = opened(model, source.content, in_order=True), Inputs(source)
             for sample in samples:
-                self._run(session, sample)
+                self._run(sample)
             if not samples:
-                self._draw(session, Inputs(source))
+                self._size = next(filter(self._takes, self._inputs.sizes()))
+                self.draw()
         if self.runs:
             ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
-            random = ops & AT_RANDOM and not self.runs[0].agrees(run(session, self.runs[0].given, self.names))
+            random = ops & AT_RANDOM and not self.runs[0].agrees(run(self._session, self.runs[0].given, self.names))
             self.obstacle = "random" if random else ""
 
-    def _draw(self, session: Any, inputs: Inputs) -> None:  # noqa: ANN401 - likewise
-        """Run on inputs of the first sizes that the model takes, drawn in several ways as long as there is time."""
-        size = next(size for size in inputs.sizes() if self._takes(session, inputs.make(size, inputs.draws[0])))
-        started = time.thread_time()  # not how busy the machine is otherwise
-        for turn in range(TURNS):
-            for number, draw in enumerate(inputs.draws):
-                needed = len(self.runs) < LEAST_RUNS or time.thread_time() - started < RUN_SECONDS
-                if needed and (turn or number):  # the first is done
-                    given = inputs.make(size, draw, turn * len(inputs.draws) + number)
-                    self._run(session, given, wide=draw == "wide")
+    def draw(self) -> None:
+        """Run on more inputs, drawn in several ways, as long as there is time; on none where samples were given."""
+        started, first = time.thread_time(), len(self.runs)  # not how busy the machine is otherwise
+        draws, size = self._inputs.draws, self._size
+        for seed in range(first, first + len(draws)):
+            needed = len(self.runs) < max(first, LEAST_RUNS) or time.thread_time() - started < RUN_SECONDS
+            if needed and size is not None:
+                draw = draws[seed % len(draws)]
+                self._run(self._inputs.make(size, draw, seed), wide=draw == "wide")
 
-    def _takes(self, session: Any, given: Feeds) -> bool:  # noqa: ANN401 - likewise
+    def _takes(self, size: Size) -> bool:
+        """Run on the first inputs of a size; return whether the model takes them."""
         with contextlib.suppress(Exception):  # other sizes may do
-            self._run(session, given)
+            self._run(self._inputs.make(size, self._inputs.draws[0]))
             return True
         return False
 
-    def _run(self, session: Any, given: Feeds, *, wide: bool = False) -> None:  # noqa: ANN401 - likewise
-        found = run(session, given, [info.name for info in session.get_outputs()])
+    def _run(self, given: Feeds, *, wide: bool = False) -> None:
+        found = run(self._session, given, [info.name for info in self._session.get_outputs()])
         most = LARGEST / (1 if wide else MARGIN)
         for (what, squares), peak in zip(self._gauged, found[len(self.names) :], strict=True):
             size = float(peak.ravel()[0])
