@@ -124,6 +124,9 @@ def _verdict(exam: Examination) -> Message:
 
 def _stopping(exam: Examination) -> Iterator[Found]:
     """Yield what keeps the model from loading."""
+    if not has_runtime() and (rest := [node for node in exam.nodes if node.device == "cpu" and not node.preferred]):
+        text = _("Whether the CPU takes {nodes} was not asked: ONNX Runtime is not installed.", nodes=_count(len(rest)))
+        yield _finding(Severity.INFO, "not-asked", text, rest)
     nowhere, foreign = list[Node](), dict[str, list[Node]]()
     for node in (node for node in exam.nodes if node.device == "none"):
         domain = node.proto.domain

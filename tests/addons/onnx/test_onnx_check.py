@@ -19,6 +19,7 @@ from refused import refused
 from tables import each
 from terminals import at_a_terminal
 
+from assistant.model.errors import BadInput
 from assistant_addons.onnx import check_model
 from assistant_addons.onnx.answers import Checked
 from assistant_addons.onnx.drawing import share_bar
@@ -183,6 +184,18 @@ def test_halves_on_the_cpu_are_told(written: Written):
     answer = check_model(written("g (float16[2] x) => (y) { y = Erf(x) }"), "cpu")
     assert devices(answer) == {"Erf#0": "cpu"}
     assert keys(answer) == ["fp16-on-cpu"]
+
+
+def test_without_a_runtime_the_cpu_is_not_asked(written: Written, monkeypatch: pytest.MonkeyPatch):
+    """DirectML is answered for all the same, and the check says what it does not know; the CPU alone is refused."""
+    monkeypatch.setattr("assistant_addons.onnx.check.has_runtime", lambda: False)
+    monkeypatch.setattr("assistant_addons.onnx.placement.has_runtime", lambda: False)
+    model = written("g (float[2] x) => (y) { a = Relu(x) y = Gelu(a) }", opset=20)
+    answer = check_model(model)
+    assert devices(answer) == {"Relu#0": "dml", "Gelu#1": "cpu"}
+    assert "not-asked" in keys(answer)
+    with pytest.raises(BadInput, match="not installed"):
+        check_model(model, "cpu")
 
 
 def test_operators_that_nothing_runs_stop_the_model(written: Written):
