@@ -228,7 +228,7 @@ def _prove(made: Converted, original: Original) -> None:
 
     stay_inside()
     if not holds((), SURE):
-        original.draw()
+        original.draw(1)
         stay_inside()
         if not holds((), share=1.0):
             choice.keep(fewest(list(choice.slots), holds), "proof")
@@ -248,8 +248,8 @@ def _settle_load(made: Converted, reason: str | None) -> None:
             return not loading(part.filled().SerializeToString())()
 
         # First what is known to do it: https://github.com/microsoft/onnxruntime/issues/15494
-        moves = {node.name for scope in source.scopes for node in scope.graph.node if node.op_type == "Transpose"}
-        choice.keep(fewest(sorted(choice.slots, key=lambda name: name not in moves), loads_without), "crash")
+        moves = [node.name for scope in source.scopes for node in scope.graph.node if node.op_type == "Transpose"]
+        choice.keep(moves if loads_without(moves) else fewest(list(choice.slots), loads_without), "crash")
         reason = made.reason = loading(made.filled().SerializeToString())() or ""
     made.loaded = None if reason is None else not reason
 

@@ -25,7 +25,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from assistant_addons.onnx.graph import KNOWN_IR, subgraphs, unique_name
-from assistant_addons.onnx.inputs import Feeds, Inputs, Size
+from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
 from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, MOVES, Content, Prepared, replace_nodes, scopes
 
 # They hand FP16 on as it is, or make it themselves; every other operator computes in FP32 here, as ONNX Runtime has no
@@ -285,20 +285,22 @@ class Original:
             random = ops & AT_RANDOM and not self.runs[0].agrees(run(self._session, self.runs[0].given, self.names))
             self.obstacle = "random" if random else ""
 
-    def draw(self) -> None:
+    def draw(self, turn: int = 0) -> None:
         """Run on more inputs, drawn in several ways, as long as there is time; on none where samples were given."""
         started, first = time.thread_time(), len(self.runs)  # not how busy the machine is otherwise
-        draws, size = self._inputs.draws, self._size
-        for seed in range(first, first + len(draws)):
+        for draw in self._inputs.draws[0 if turn else 1 :]:
             needed = len(self.runs) < max(first, LEAST_RUNS) or time.thread_time() - started < RUN_SECONDS
-            if needed and size is not None:
-                draw = draws[seed % len(draws)]
-                self._run(self._inputs.make(size, draw, seed), wide=draw == "wide")
+            if needed and self._size is not None:
+                self._run(self._made(self._size, draw, turn), wide=draw == "wide")
+
+    def _made(self, size: Size, draw: Draw, turn: int = 0) -> Feeds:
+        """Make inputs; where no axis is long enough for tones, they are normal once more, and start elsewhere."""
+        return self._inputs.make(size, draw, 2 * turn + (draw == "tones"))
 
     def _takes(self, size: Size) -> bool:
         """Run on the first inputs of a size; return whether the model takes them."""
         with contextlib.suppress(Exception):  # other sizes may do
-            self._run(self._inputs.make(size, self._inputs.draws[0]))
+            self._run(self._made(size, self._inputs.draws[0]))
             return True
         return False
 
