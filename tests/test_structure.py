@@ -36,7 +36,7 @@ BUDGETS = {
     "assistant_addons/labs": (2515, 1245),
     "assistant/machines": (40, 15),
     "assistant/model": (1270, 570),
-    "assistant_addons/onnx": (4680, 2515),
+    "assistant_addons/onnx": (4110, 2145),
     "assistant/parsers": (1595, 680),
     "assistant/plan": (2525, 1225),
     "assistant/privacy": (720, 150),
@@ -46,7 +46,7 @@ BUDGETS = {
     "assistant/verify": (2005, 1015),
     "assistant/wizard": (3515, 1710),
     "docs": (600, 285),
-    "tests": (40250, 19370),
+    "tests": (40125, 19315),
 }
 
 

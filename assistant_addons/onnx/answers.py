@@ -32,23 +32,6 @@ class Checked(Record, frozen=True):
     verdict: Message
 
 
-class Kept(Record, frozen=True):
-    """An operation that stays FP32; `why` is a key that the conversion puts into a sentence."""
-
-    node: str
-    op: str
-    why: str
-
-
-class Fp16Summary(Record, frozen=True):
-    """How a conversion went: how many operations compute in FP16, which stay FP32, whether runs have proved it."""
-
-    converted: int
-    kept: tuple[Kept, ...]
-    proved: bool
-    obstacle: Literal["", "missing", "size", "run", "random"] = ""  # to a proof
-
-
 def default_output(source: Path) -> Path:
     """Return where the result of a conversion lies unless another place is asked for."""
     return source.with_name(f"{source.stem}.dml.onnx")
@@ -63,15 +46,17 @@ class Change(Record, frozen=True):
 
 
 class Conversion(Record, frozen=True, omit_defaults=False):
-    """How the conversion of a file went; `loaded` is whether ONNX Runtime loads the result with its own settings.
+    """How a file was converted: how many operations compute in FP16 now, and why no run proved it ("obstacle"), if so.
 
-    It is None where there is no ONNX Runtime, or a limit ended the attempt.
+    `loaded` is whether ONNX Runtime loads the result with its own settings, None where there is none, or a limit ended
+    the attempt.
     """
 
     source: str
     output: str
     changes: tuple[Change, ...]
-    half: Fp16Summary | None
+    converted: int
+    obstacle: Literal["", "missing", "size", "run", "random"]
     opset: int
     ir_version: int
     seconds: float
@@ -85,7 +70,6 @@ class Run(Record, frozen=True):
     load_seconds: float = 0.0
     first_seconds: float = 0.0
     seconds: float = 0.0
-    peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
     error: Text = ""
 

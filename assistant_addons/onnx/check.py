@@ -9,28 +9,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
-from assistant.api import Message, Text, _, ngettext
+from assistant.api import BadInput, Message, Text, _, ngettext
 from assistant.api.records import Finding, Remedy, Severity
 from assistant.api.texts import command_line
 from assistant_addons.onnx.answers import TITLES, Checked, Placed, Provider
 from assistant_addons.onnx.graph import given_inputs, opsets, subgraphs, tensors
+from assistant_addons.onnx.inputs import dims_of
 from assistant_addons.onnx.load import load_model
-from assistant_addons.onnx.operators import (
-    Release,
-    is_foreign,
-    match,
-    runtime,
-    runtimes,
-    since,
-    unknown_domain,
-)
-from assistant_addons.onnx.placement import Node, count_copies, place
+from assistant_addons.onnx.operators import ask, has_runtime, is_foreign, table, unknown_domain
+from assistant_addons.onnx.placement import Node, place
+from assistant_addons.onnx.prepare import best_opset, prepare
 
 MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
-NAMELESS = {"", "?"}  # Paddle writes a question mark for any size that is open: two of them need not be equal
 GELU_OPSET = 20  # from here on ONNX has a Gelu of its own, into which the optimiser fuses what is written out
 
 _AFTERWARDS = _("Cut the post-processing off the model and run it outside.")
@@ -54,12 +47,11 @@ Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 @dataclass
 class Examination:
-    """A model as it was read and placed, with the runtime's limits and the file's name."""
+    """A model as it was read, its placed nodes, and the file's name."""
 
     model: ModelProto
     nodes: Sequence[Node]
     provider: Provider
-    release: Release
     file: str
 
     @property
@@ -68,32 +60,30 @@ class Examination:
         return opsets(self.model).get("", 1)
 
     @cached_property
-    def computing(self) -> list[Node]:
-        """The nodes without constants, which are weights once the model is loaded."""
-        return [node for node in self.nodes if node.op != "Constant"]
-
-    @cached_property
-    def copies(self) -> int:
-        """The values that are copied between device and CPU in every run."""
-        return count_copies(self.nodes)
-
-    @cached_property
     def obstacle(self) -> Text:
-        """Why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
-        version = self.release.newest if self.release.is_newer else self.release.version
-        if self.model.ir_version > self.release.ir:
-            message = _("ONNX Runtime {version} loads IR versions up to {most}, and the model's is {found}.")
-            return message.format(version=version, most=self.release.ir, found=self.model.ir_version)
-        if self.opset > self.release.opset:
-            message = _("ONNX Runtime {version} loads opsets up to {most}, and the model's is {found}.")
-            return message.format(version=version, most=self.release.opset, found=self.opset)
+        """Why ONNX Runtime, for DirectML its last release known, does not load the model; "" where nothing stops it."""
+        if self.provider == "cpu":
+            graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [], [])
+            for side, name in ((graph.input, "x"), (graph.output, "y")):
+                side.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+            imports = [helper.make_opsetid("", self.opset)]
+            empty = helper.make_model(graph, ir_version=self.model.ir_version, opset_imports=imports)
+            return ask(empty.SerializeToString())[1]
+        loads = table()["loads"]
+        for found, most, text in (
+            (self.model.ir_version, "ir", _("ONNX Runtime {version} loads IR versions up to {most}, not {found}.")),
+            (self.opset, "opset", _("ONNX Runtime {version} loads opsets up to {most}, not {found}.")),
+        ):
+            if found > loads[most]:
+                return text.format(version=loads["version"], most=loads[most], found=found)
         return ""
 
 
 def check_model(model: ModelProto | str | Path, provider: Provider = "dml") -> Checked:
     """Check a model, or a model's file, for a provider; raise `BadInput` for a file that nothing could load.
 
-    Where the model does not load at all, no node runs anywhere.
+    Where the model does not load at all, no node runs anywhere. The CPU is asked through ONNX Runtime: without it
+    `BadInput` is raised for that provider.
     """
     exam = examine(model, provider)
     stop = exam.obstacle
@@ -108,18 +98,18 @@ def check_model(model: ModelProto | str | Path, provider: Provider = "dml") -> C
 
 
 def examine(model: ModelProto | str | Path, provider: Provider = "dml") -> Examination:
-    """Place a model's nodes by a provider's table and the limits of the ONNX Runtime that is or would be used."""
+    """Place a model's nodes; raise what `check_model` does."""
+    if provider == "cpu" and not has_runtime():
+        message = _("What the CPU runs is asked of ONNX Runtime, which is not installed beside the assistant.")
+        raise BadInput(message, hint=_("Install it: {command}", command="python -m pip install onnxruntime"))
     file = "model.onnx" if isinstance(model, ModelProto) else str(model)
     loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
-    return Examination(loaded, place(loaded, provider), provider, runtime(provider), file)
+    return Examination(loaded, place(prepare(loaded), provider), provider, file)
 
 
 def _verdict(exam: Examination) -> Message:
-    counts = Counter(node.device for node in exam.computing if not node.preferred)
+    counts = Counter(node.device for node in exam.nodes if not node.preferred)
     total = counts.total()
-    if exam.release.is_newer and (exam.obstacle or counts["none"]):
-        message = _("It may or may not load: ONNX Runtime {version} is newer than any release known here.")
-        return message.format(version=exam.release.version)
     if exam.obstacle:
         return _("It does not load as it is: {why}", why=exam.obstacle)
     if counts["none"]:
@@ -128,60 +118,51 @@ def _verdict(exam: Examination) -> Message:
     if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
         return message.format(device=TITLES[exam.provider], nodes=_count(total))
-    message = _("DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} in every run.")
-    copies = ngettext("{count} copy", "{count} copies", exam.copies)
-    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=copies)
+    message = _("DirectML takes {count} of {all} nodes that compute, the CPU {rest}: values are copied in every run.")
+    return message.format(count=counts["dml"], all=total, rest=counts["cpu"])
 
 
 def _stopping(exam: Examination) -> Iterator[Found]:
-    """Yield what keeps the model from loading; a release newer than those known here may load it after all."""
-    severity = Severity.WARNING if exam.release.is_newer else Severity.ERROR
+    """Yield what keeps the model from loading."""
+    if not has_runtime() and (rest := [node for node in exam.nodes if node.device == "cpu" and not node.preferred]):
+        text = _("Whether the CPU takes {nodes} was not asked: ONNX Runtime is not installed.", nodes=_count(len(rest)))
+        yield _finding(Severity.INFO, "not-asked", text, rest)
     nowhere, foreign = list[Node](), dict[str, list[Node]]()
-    for node in (node for node in exam.computing if node.device == "none"):
-        domain = node.domain
+    for node in (node for node in exam.nodes if node.device == "none"):
+        domain = node.proto.domain
         (foreign.setdefault(domain, []) if is_foreign(domain) else nowhere).append(node)
     if exam.obstacle:
-        yield _finding(severity, "load", exam.obstacle, exam.computing, _convert(exam))
+        yield _finding(Severity.ERROR, "load", exam.obstacle, exam.nodes, _convert(exam))
     if nowhere:
         text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
         remedy = _advice(_("Export the model for another opset, or replace these operators."))
         text = text.format(nodes=_count(len(nowhere)), why=nowhere[0].why)
-        yield _finding(severity, "not-implemented", text, nowhere, remedy)
+        yield _finding(Severity.ERROR, "not-implemented", text, nowhere, remedy)
     for domain, nodes in foreign.items():
         text = _("{nodes} can run nowhere, so the model does not load as it is: {why}")
         why, advice, commands = unknown_domain(domain)
         text = text.format(nodes=_count(len(nodes)), why=why)
-        yield _finding(severity, "unknown-domain", text, nodes, Remedy(text=advice, commands=commands))
-    if exam.release.is_newer and (exam.obstacle or nowhere or foreign):
-        text = _(
-            "ONNX Runtime {version} is newer than {known}, the newest release known here: "
-            "it may run more than this check says.",
-            version=exam.release.version,
-            known=exam.release.newest,
-        )
-        remedy = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
-        yield _finding(Severity.WARNING, "newer-runtime", text, (), remedy)
+        yield _finding(Severity.ERROR, "unknown-domain", text, nodes, Remedy(text=advice, commands=commands))
 
 
 def _on_cpu(exam: Examination) -> Iterator[Found]:
-    wide = [node for node in exam.computing if node.widened]
-    if wide:
-        text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.", nodes=_count(len(wide)))
+    if half := [node for node in exam.nodes if _computes_in(node, "tensor(float16)")]:
+        text = _("The CPU has FP16 kernels for few operators: most of {nodes} run in FP32, between casts.")
         remedy = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
-        yield _finding(Severity.INFO, "fp16-on-cpu", text, wide, remedy)
+        yield _finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(len(half))), half, remedy)
 
 
 def _on_directml(exam: Examination) -> Iterator[Found]:
     yield from _opset(exam)
     size = sum(4 * math.prod(tensor.dims) for tensor in tensors(exam.model) if tensor.data_type == TensorProto.FLOAT)
-    on_device = sum(node.device == "dml" for node in exam.computing)
+    on_device = sum(node.device == "dml" for node in exam.nodes)
     if names := _open_sizes(exam.model):
         text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
         advice = _("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")
         text = text.format(names=", ".join(names[:MOST_NAMES]))
         ways = (_advice(_FIX_SIZES), _advice(advice))
         yield _finding(Severity.WARNING, "dynamic-shape", text, (), *ways, gain=on_device / 2)
-    if flow := [node for node in exam.computing if any(subgraphs(node.proto))]:
+    if flow := [node for node in exam.nodes if any(subgraphs(node.proto))]:
         text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
         advice = _("Unroll loops of fixed length, keep the one branch that is used, or export without them.")
         text = text.format(operators=", ".join(sorted({node.op for node in flow})))
@@ -191,31 +172,15 @@ def _on_directml(exam: Examination) -> Iterator[Found]:
         text = _("The weights are FP32 ({size:.2g} MB): in FP16 they take half the memory and traffic.")
         yield _finding(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(exam))
     for key, severity, concerns, text, way in ON_DEVICE:
-        if found := [node for node in exam.computing if node.device == "dml" and concerns(node, exam.opset)]:
+        if found := [node for node in exam.nodes if node.device == "dml" and concerns(node, exam.opset)]:
             remedy = _convert(exam) if way is None else _advice(way)
             yield _finding(severity, key, text.format(nodes=_count(len(found))), found, remedy)
-    if exam.copies:
-        text = _("Values copied between device and CPU in every run, besides inputs and outputs: {count}.")
-        yield _finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
 
 
 def _opset(exam: Examination) -> Iterator[Found]:
     """Yield the opset whose versions DirectML's table matches best, where the model's own leaves nodes to the CPU."""
-    changed = [node for node in exam.computing if node.changed]
-    kinds = Counter((node.op, *node.types()) for node in exam.computing if not node.domain)
-
-    def matched(opset: int) -> int:
-        versions = {op: since("", op, opset) for op, _inputs, _outputs in kinds}
-        return sum(
-            count
-            for (op, inputs, outputs), count in kinds.items()
-            if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
-        )
-
-    low, high = runtimes()["best_opsets"]  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
-    candidates = (exam.opset, *range(low, high + 1)) if changed else (exam.opset,)
-    best = max(candidates, key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
-    if best != exam.opset:
+    changed, best = [node for node in exam.nodes if node.changed], best_opset(exam.model)
+    if changed and best != exam.opset:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
         text = text.format(nodes=_count(len(changed)), found=exam.opset, best=best)
         remedies = (_convert(exam), _advice(_("Or export the model with opset_version={best}.", best=best)))
@@ -223,21 +188,15 @@ def _opset(exam: Examination) -> Iterator[Found]:
 
 
 def _open_sizes(model: ModelProto) -> list[str]:
-    """Return the names of the sizes that the inputs leave open; "x#1" for one without a name, by input and axis."""
-    return list(
-        dict.fromkeys(
-            f"{info.name}#{axis}" if dim.dim_param in NAMELESS else str(dim.dim_param)
-            for info in given_inputs(model.graph)
-            for axis, dim in enumerate(info.type.tensor_type.shape.dim)
-            if dim.dim_value <= 0
-        )
-    )
+    """Return the names of the sizes that the inputs leave open."""
+    names = (dim for info in given_inputs(model.graph) for dim in dims_of(info) if isinstance(dim, str))
+    return list(dict.fromkeys(names))
 
 
 def _fallbacks(exam: Examination) -> Iterator[Found]:
     """Group what falls to the CPU by its reason, without what another opset would mend."""
     groups: dict[Text, list[Node]] = {}
-    for node in exam.computing:
+    for node in exam.nodes:
         if node.device == "cpu" and not node.preferred and not node.changed:
             groups.setdefault(node.why, []).append(node)
     for why, nodes in groups.items():
@@ -250,7 +209,7 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
 
 
 def _computes_in(node: Node, kind: str) -> bool:
-    return any(value.type == kind for value in node.values())
+    return any(kind in side for side in node.types)
 
 
 # What DirectML takes, but not well: key, severity, which nodes at which opset, a sentence, what to do (None: convert).
@@ -258,7 +217,7 @@ ON_DEVICE: tuple[tuple[str, Severity, Callable[[Node, int], bool], Message, Mess
     (  # from opset 11 on, as a comment at `QueryPad` in ONNX Runtime's DmlOperatorPadding.cpp says
         "pad-negative",
         Severity.ERROR,
-        lambda node, _opset: node.op == "Pad" and not node.domain and node.has_negative_pads(),
+        lambda node, _opset: node.op == "Pad" and not node.proto.domain and node.has_negative_pads(),
         _("DirectML computes wrong values for negative pads ({nodes})."),
         None,
     ),
@@ -279,7 +238,7 @@ ON_DEVICE: tuple[tuple[str, Severity, Callable[[Node, int], bool], Message, Mess
     (
         "int64",
         Severity.INFO,
-        lambda node, _opset: any(value is not None and value.type == "tensor(int64)" for value in node.outputs),
+        lambda node, _opset: "tensor(int64)" in node.types[1],
         _("Not every device computes in int64 ({nodes}); what it cannot compute moves to the CPU."),
         _("Use int32 inside the model if the device leaves them to the CPU."),
     ),

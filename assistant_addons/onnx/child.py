@@ -64,14 +64,9 @@ class Limits(NamedTuple):
     seconds: float
     memory: int
 
-    def of_system(self) -> dict[str, int]:
-        """Return those that the system enforces for each process, by the names of `resource` ("AS" for RLIMIT_AS).
-
-        Each process counts its own seconds, so these end only what outlives its parent; threads reserve addresses that
-        they never fill, so memory itself is watched, too.
-        """
-        cores = os.cpu_count() or 1
-        return {"AS": self.memory + cores * THREAD_BYTES, "CPU": int(self.seconds * cores) + 1, "CORE": 0}
+    def reserved(self) -> int:
+        """Return how many bytes a process may reserve: threads reserve some that they never fill."""
+        return self.memory + (os.cpu_count() or 1) * THREAD_BYTES
 
 
 class Ended(Exception):
@@ -152,7 +147,7 @@ def call(
     with TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True) as name:
         folder, lines, watch = Path(name).resolve(), deque[str](maxlen=KEPT_LINES), _Watch(bounds.memory)
         job = {"function": function, "arguments": arguments, "model": model, "here": str(Path.cwd())}
-        stdin = json.dumps({**job, "limits": bounds.of_system()})
+        stdin = json.dumps({**job, "memory": bounds.reserved()})
         program = Path(python).absolute() if len(Path(python).parts) > 1 else python  # seen from another folder
         argv = [program, "-X", "utf8", "-c", BOOT, json.dumps(_own_paths(python))]
         isolation = Isolation(clean_environment(folder), folder, LONGEST_LINE, watch)
@@ -178,10 +173,14 @@ def refusal(error: Exception, model: str) -> Refusal | None:
     What we did not foresee is laid at the model's door where ONNX's own checker finds fault with it, too.
     """
     if not isinstance(error, AssistantError):
-        from assistant_addons.onnx.load import invalid_model_error  # noqa: PLC0415 - imports onnx
+        from assistant_addons.onnx.load import load_model, refuse_invalid  # noqa: PLC0415 - imports onnx
 
-        found = invalid_model_error(model) if model and not isinstance(error, MemoryError) else None
-        return refusal(found, model) if found else None
+        try:
+            if model and not isinstance(error, MemoryError):
+                refuse_invalid(load_model(model, weights=False), model, in_full=True)
+        except BadInput as found:
+            return refusal(found, model)
+        return None
     return Refusal(code=error.exit_code, message=error.message, hint=error.hint)
 
 

@@ -78,7 +78,6 @@ def check(model: str, provider: Provider, limit: float, *, as_json: bool) -> Non
 @onnx.command()
 @click.argument("model")
 @click.option("--to", "output", metavar="FILE", help="Where to write the result; by default beside the model.")
-@click.option("--fp16/--no-fp16", default=True, help="Convert to FP16, or leave the types alone.")
 @click.option(
     "--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, in FP32."
 )

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 ANSWER, REFUSAL = "answer.json", "refusal.json"  # files in the child's folder
@@ -24,7 +23,7 @@ def main() -> None:
     The parent's working folder is that of the process from then on.
     """
     folder, job = Path.cwd(), json.loads(sys.stdin.read())
-    _keep_to(job["limits"])
+    _keep_to(job["memory"])
     os.chdir(job["here"])
     module, _colon, name = job["function"].partition(":")
     with contextlib.redirect_stdout(sys.stderr):
@@ -43,21 +42,14 @@ def main() -> None:
     (folder / file).write_text(answer, encoding="utf-8")
 
 
-def _keep_to(limits: Mapping[str, int]) -> None:
-    """Limit this process and all that it starts, by the names of `resource` ("AS", "CPU", …); no child outlives us.
-
-    Windows knows none of these limits; there the parent alone watches.
-    """
-    try:
+def _keep_to(memory: int) -> None:
+    """Reserve no more bytes than these, and end with the parent, as far as the system knows how: Windows does not."""
+    with contextlib.suppress(ImportError, ValueError, OSError):  # macOS refuses it
         import resource  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        return
-    for name, most in limits.items():
-        number = getattr(resource, f"RLIMIT_{name}")
-        hard = resource.getrlimit(number)[1]
-        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with contextlib.suppress(ValueError, OSError):  # macOS refuses some of them
-            resource.setrlimit(number, (value, value))
+
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415 - only here
 

@@ -17,11 +17,11 @@ from assistant.api import BadInput, Message, WorkFailed, _
 from assistant.api.records import to_json
 from assistant.api.system import open_regular, unwritable_error, write_atomically
 from assistant.api.texts import verbatim
-from assistant_addons.onnx.answers import Change, Conversion, Fp16Summary, Kept
+from assistant_addons.onnx.answers import Change, Conversion
 from assistant_addons.onnx.child import kept_aside
 from assistant_addons.onnx.fp16 import Converted, convert_prepared
 from assistant_addons.onnx.graph import FIRST_FREE_IR, opsets, tensors
-from assistant_addons.onnx.load import invalid_model_error, load_model, result_path, save_model
+from assistant_addons.onnx.load import load_model, refuse_invalid, result_path, save_model
 from assistant_addons.onnx.prepare import Prepared, prepare
 from assistant_addons.onnx.proof import loading
 
@@ -42,11 +42,10 @@ WHY_UNPROVED: dict[str, Message] = {
 }
 
 
-def convert(  # noqa: PLR0913 - the options of the command
+def convert(
     source: str | Path,
     output: str | Path | None = None,
     *,
-    fp16: bool = True,
     keep: Sequence[str] = (),
     strict: bool = False,
     inputs: str | Path = "",
@@ -69,47 +68,39 @@ def convert(  # noqa: PLR0913 - the options of the command
     if any(uses_external_data(tensor) and tensor.name not in held for tensor in tensors(model)):
         model = load_model(source)
     prepared = prepare(model, source.parent, lower=True)
-    made = convert_prepared(prepared, keep, samples) if fp16 else None
+    made = convert_prepared(prepared, keep, samples)
     changes = tuple(_changes(model, prepared, made))
     with nullcontext(Path(folder)) if folder else kept_aside(output) as place:
-        result, content = (made.writer.model, made.writer.content) if made else (prepared.model, prepared.content)
-        save_model(result, output, source, place, content)
-        if made and prepared.is_giant:
+        result = made.writer.model
+        save_model(result, output, source, place, made.writer.content)
+        if prepared.is_giant:
             made.reason = loading(str(place / output.name))() or ""
         _accept(source, changes, made, strict=strict)
-        _validate(place / output.name, source, in_full=not (made and made.loaded))
+        _validate(place / output.name, source, in_full=not made.loaded)
         done = Conversion(
             source=str(source),
             output=str(output),
             changes=changes,
-            half=_summary(made) if made else None,
+            converted=len(made.choice.slots),
+            obstacle=made.obstacle,
             opset=opsets(result).get("", 0),
             ir_version=result.ir_version,
             seconds=time.monotonic() - started,
-            loaded=made.loaded if made else None,
+            loaded=made.loaded,
         )
         _write_log(done, output, place)
     return done
 
 
-def _summary(made: Converted) -> Fp16Summary:
-    nodes = {node.name: node for scope in made.source.scopes for node in scope.graph.node}
-    kept = [Kept(node=name, op=nodes[name].op_type, why=why) for name, why in made.choice.why.items()]
-    return Fp16Summary(
-        converted=len(made.choice.slots), kept=tuple(kept), proved=not made.obstacle, obstacle=made.obstacle
-    )
-
-
-def _changes(given: ModelProto, prepared: Prepared, made: Converted | None) -> Iterable[Change]:
+def _changes(given: ModelProto, prepared: Prepared, made: Converted) -> Iterable[Change]:
     """Yield every change between a model as it was and as it is written."""
     for target, why in prepared.changes:
         yield Change(kind="opset", what=target, why=verbatim(why) if why else "")
-    if made:
-        summary = _summary(made)
-        unproved = _("no run has proved it: {reason}", reason=WHY_UNPROVED[made.obstacle]) if made.obstacle else ""
-        yield Change(kind="fp16", what=_("{count} operations", count=summary.converted), why=unproved)
-        for kept in summary.kept:
-            yield Change(kind="kept", what=f"{kept.op} {kept.node}", why=WHY_KEPT[kept.why])
+    ops = {node.name: node.op_type for scope in prepared.scopes for node in scope.graph.node}
+    unproved = _("no run has proved it: {reason}", reason=WHY_UNPROVED[made.obstacle]) if made.obstacle else ""
+    yield Change(kind="fp16", what=_("{count} operations", count=len(made.choice.slots)), why=unproved)
+    for name, why in made.choice.why.items():
+        yield Change(kind="kept", what=name if ops[name] in name else f"{ops[name]} {name}", why=WHY_KEPT[why])
     fewer = len(given.graph.input) - len(prepared.model.graph.input)
     if fewer and given.ir_version >= FIRST_FREE_IR:
         yield Change(kind="structure", what=_("weights that are inputs no more: {count}", count=fewer))
@@ -117,24 +108,21 @@ def _changes(given: ModelProto, prepared: Prepared, made: Converted | None) -> I
         yield Change(kind="ir", what=f"{given.ir_version} → {prepared.model.ir_version}")
 
 
-def _accept(source: Path, changes: Sequence[Change], made: Converted | None, *, strict: bool) -> None:
+def _accept(source: Path, changes: Sequence[Change], made: Converted, *, strict: bool) -> None:
     """Raise `WorkFailed` for a result that is no other model, and under `strict` for one that no run has proved."""
     changed = any(change.kind not in {"fp16", "kept"} for change in changes)
-    if made and not made.choice.slots and not changed:
+    if not made.choice.slots and not changed:
         raise WorkFailed(
             _("Nothing in {file} can be converted to FP16, so nothing was written.", file=source),
             hint=_("Use the model as it is."),
         )
-    if not made and not changed:
-        message = _("Nothing in {file} has to change for DirectML, so nothing was written.", file=source)
-        raise WorkFailed(message, hint=_("Use the model as it is."))
-    if made and made.reason:
+    if made.reason:
         message = _("ONNX Runtime does not load the converted model, so it was not written: {reason}.")
         raise WorkFailed(
             message.format(reason=made.reason),
             hint=_("Keep that part in FP32, or use the model as it is.", option="--keep"),
         )
-    if strict and made and made.obstacle:
+    if strict and made.obstacle:
         reason = WHY_UNPROVED[made.obstacle]
         raise WorkFailed(
             _("No run has proved the converted model, so it was not written: {reason}.", reason=reason),
@@ -156,8 +144,7 @@ def _validate(path: Path, source: Path, *, in_full: bool) -> None:
     try:
         onnx.checker.check_model(str(path), full_check=in_full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError) as error:
-        if refused := invalid_model_error(source):
-            raise refused from error
+        refuse_invalid(load_model(source, weights=False), source, in_full=True)
         reason = str(error).strip().splitlines()[0]
         raise WorkFailed(
             _("The converted model is not valid, so it was not written: {reason}.", reason=reason),

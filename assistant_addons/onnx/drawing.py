@@ -27,7 +27,7 @@ KINDS = {
     "kept": _("stays FP32"),
 }
 HEADINGS_OF_CHANGES = (_("Change"), _("What"), _("Why"))
-HEADINGS_OF_RUNS = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory"))
+HEADINGS_OF_RUNS = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"))
 HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"))
 Rows = list[tuple[Text, ...]]
 
@@ -90,7 +90,6 @@ def rows_of_runs(answer: Attempt) -> Rows:
             name,
             _placed(run),
             *map(format_duration, (run.load_seconds, run.first_seconds, run.seconds)),
-            f"{run.peak_bytes / 2**20:.0f} MB",
         )
         for name, run in found
         if not run.error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,44 +12,50 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
-from assistant_addons.onnx.graph import bodies, consumed, subgraphs, unique_name
+from assistant_addons.onnx.graph import subgraphs, unique_name
 from assistant_addons.onnx.inputs import Feeds
 from assistant_addons.onnx.keep import CHOOSES_TYPE, FOLLOWS, Choice, Slots, choose, peak, settle
-from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, Content, Prepared, attribute, prepare, replace_nodes
+from assistant_addons.onnx.prepare import (
+    FLOAT,
+    HALF,
+    LARGEST,
+    Content,
+    Prepared,
+    attribute,
+    prepare,
+    replace_all,
+    replace_nodes,
+)
 from assistant_addons.onnx.proof import SEARCHED, SURE, Obstacle, Original, fewest, loading, opened, rounded, run
 
 # ------------------------------------------------------------------ writing
 
 
-@dataclass
-class _Frame:
-    """One graph while it is written: the FP16 versions of values by name, and values of which there is no other yet."""
-
-    graph: GraphProto
-    parent: _Frame | None
-    weights: frozenset[str]
-    half: dict[str, str] = field(default_factory=dict)
-    narrow: set[str] = field(default_factory=set)
-    nodes: list[NodeProto] = field(default_factory=list)
-
-
 class Writer:
-    """Writes a model with one choice of nodes in FP16: one Cast a value at most, weights converted, names kept.
+    """Writes a model with one choice of nodes in FP16: one Cast a value at most, right behind what makes the value.
 
-    Its `model` has no content of large weights: `content` gives that. `halves` are all values in FP16.
+    Its `model` has no content of large weights: `content` gives that. `chosen` are the nodes, `halves` all values in
+    FP16.
     """
 
     def __init__(self, source: Prepared, chosen: Mapping[str, Slots]) -> None:
-        self._source, self._chosen = source, chosen
+        self._source, self._slots, self.chosen = source, chosen, chosen.keys()
         self._names = {name for scope in source.scopes for name in scope.types}
         self._names |= {node.name for scope in source.scopes for node in scope.graph.node}
         self.halves = {name for scope in source.scopes for name, kind in scope.types.items() if kind == HALF}
-        self._half_of: dict[str, str] = {}
-        self._origin: dict[str, str] = {}
+        self._half_of: dict[str, str] = {}  # of a value or weight its FP16 version, as far as the model is written
+        self._narrow: set[str] = set()  # values that are made in FP16
+        self._origin: dict[str, str] = {}  # of an FP16 weight without content the weight that it is made of
+        self._wants_half, self._wants_full = set[str](), set[str]()
+        for scope in source.scopes:
+            self._wants_full |= {info.name for info in scope.graph.output}
+            for node in scope.graph.node:
+                part = chosen.get(node.name, Slots())
+                for at, name in enumerate(node.input):
+                    (self._wants_half if at in part.inputs else self._wants_full).add(name)
         self.model = ModelProto()
         self.model.CopyFrom(source.model)
-        self._graph(self.model.graph, None)
-        self._drop_unused()
+        self._graph(self.model.graph)
 
     def content(self, tensor: TensorProto) -> NDArray[Any] | None:
         """Return the numbers of a weight of the model that has no content; None for any other."""
@@ -63,100 +68,63 @@ class Writer:
             halves |= {} if uses_external_data(origin) else {origin.name: half}
         return half
 
-    def _graph(self, graph: GraphProto, parent: _Frame | None) -> None:
-        given = self._source.given if parent is None else frozenset()
-        frame = _Frame(graph, parent, frozenset(one.name for one in graph.initializer) - given)
-        for node in graph.node:
-            self._node(node, frame)
-        for info in graph.output:
-            self._as_full(info.name, frame)
-        replace_nodes(graph, frame.nodes)
-        infos = [info for info in graph.value_info if info.name not in self.halves]
-        del graph.value_info[:]
-        graph.value_info.extend(infos)
+    def _graph(self, graph: GraphProto) -> None:
+        nodes, weights = list[NodeProto](), list[TensorProto]()
+        for info in graph.input:
+            nodes += self._cast_made(info.name, FLOAT)
+        for tensor in graph.initializer:
+            half = tensor.data_type == FLOAT and tensor.name in self._wants_half
+            weights += [self._half_weight(tensor)] if half else []
+            weights += [tensor] if tensor.name in self._wants_full else []
+        for given in graph.node:
+            node = self._node(given)
+            nodes.append(node)
+            for name, made in zip(given.output, node.output, strict=True):
+                nodes += self._cast_made(name, HALF if made != name else FLOAT)
+        replace_nodes(graph, nodes)
+        replace_all(graph.initializer, [TensorProto.FromString(one.SerializeToString()) for one in weights])
+        replace_all(graph.value_info, [info for info in graph.value_info if info.name not in self.halves])
 
-    def _node(self, given: NodeProto, frame: _Frame) -> None:
-        part, follows = self._chosen.get(given.name, Slots()), given.op_type in FOLLOWS
-        node = NodeProto()
+    def _node(self, given: NodeProto) -> NodeProto:
+        """Write a node with the names of the values that it takes and makes."""
+        part, node = self._slots.get(given.name, Slots()), NodeProto()
         node.CopyFrom(given)
-        for name in consumed(given) - set(given.input):
-            self._as_full(name, frame)
         for at, name in enumerate(given.input):
-            half = at in part.inputs or (follows and name in frame.narrow)
-            node.input[at] = (self._as_half if half else self._as_full)(name, frame)
+            follows = given.op_type in FOLLOWS and name in self._narrow
+            node.input[at] = self._half_of[name] if at in part.inputs or follows else name
         for inner in subgraphs(node):
-            self._graph(inner, frame)
+            self._graph(inner)
         for at, name in enumerate(given.output):
-            node.output[at] = self._half_name(name) if at in part.outputs else name
+            self._narrow.discard(name)
+            if at in part.outputs:
+                node.output[at] = self._new_half(name)
+                self._narrow.add(name)
         if part.outputs and node.op_type in CHOOSES_TYPE:
             _choose_half(node)
-        frame.nodes.append(node)
-        for at, name in enumerate(given.output):
-            if at in part.outputs:
-                frame.half[name] = node.output[at]
-                frame.narrow.add(name)
-            elif name and part.outputs and node.op_type == "LayerNormalization":
-                # FP32 by definition, but ONNX's own evaluator gives it the input's type.
-                node.output[at] = unique_name(f"{name}_given", self._names)
-                self._cast(node.output[at], name, FLOAT, frame)
+        return node
 
-    def _half_name(self, name: str) -> str:
-        if name not in self._half_of:
-            self._half_of[name] = unique_name(f"{name}_fp16", self._names)
-            self.halves.add(self._half_of[name])
+    def _new_half(self, name: str) -> str:
+        self._half_of[name] = unique_name(f"{name}_fp16", self._names)
+        self.halves.add(self._half_of[name])
         return self._half_of[name]
 
-    def _as_half(self, name: str, frame: _Frame) -> str:
-        """Return the name of a value in FP16, which is made where there is none yet."""
-        at: _Frame | None = frame
-        while at is not None:
-            if name in at.weights and name not in at.half:
-                at.half[name] = self._half_name(name)
-                tensor = next(one for one in at.graph.initializer if one.name == name)
-                at.graph.initializer.append(self._half_weight(tensor, at.half[name]))
-            if name in at.half:
-                return at.half[name]
-            at = at.parent
-        half = self._half_name(name) if frame.parent is None else unique_name(f"{name}_fp16", self._names)
-        frame.half[name] = half
-        self.halves.add(half)
-        self._cast(name, half, HALF, frame)
-        return half
+    def _cast_made(self, name: str, kind: int) -> list[NodeProto]:
+        """Return the Cast behind what makes a value, where somebody wants it in the other type."""
+        if kind == HALF and name in self._wants_full:
+            return [self._cast(self._half_of[name], name, FLOAT)]
+        if kind == FLOAT and name in self._wants_half:
+            return [self._cast(name, self._new_half(name), HALF)]
+        return []
 
-    def _as_full(self, name: str, frame: _Frame) -> str:
-        """Return the name of a value in FP32, or whatever its own type is; it is made where there is none yet."""
-        if name in frame.narrow:
-            frame.narrow.remove(name)
-            self._cast(frame.half[name], name, FLOAT, frame)
-        return name
+    def _cast(self, name: str, made: str, kind: int) -> NodeProto:
+        return helper.make_node("Cast", [name], [made], name=unique_name(f"{made}_cast", self._names), to=kind)
 
-    def _cast(self, name: str, made: str, kind: int, frame: _Frame) -> None:
-        node = helper.make_node("Cast", [name], [made], name=unique_name(f"{made}_cast", self._names), to=kind)
-        frame.nodes.append(node)
-
-    def _half_weight(self, tensor: TensorProto, name: str) -> TensorProto:
+    def _half_weight(self, tensor: TensorProto) -> TensorProto:
+        name = self._new_half(tensor.name)
         if tensor.name in self._source.weights:
             self._origin[name] = tensor.name
             return TensorProto(name=name, dims=tensor.dims, data_type=HALF)
         return numpy_helper.from_array(halved(numpy_helper.to_array(tensor)), name)
-
-    def _drop_unused(self) -> None:
-        """Drop weights that nothing takes in their type any more, and call their FP16 version by their name."""
-        graphs = list(bodies(self.model))
-        used = {name for graph in graphs for node in graph.node for name in node.input}
-        used |= {info.name for graph in graphs for info in graph.output} | self._source.given
-        held = {one.name for graph in graphs for one in graph.initializer}
-        renamed = {half: name for name, half in self._half_of.items() if half in held and name in held - used}
-        self._origin = {renamed.get(half, half): name for half, name in self._origin.items()}
-        self.halves.update(renamed.values())
-        for graph in graphs:
-            for node in graph.node:
-                node.input[:] = [renamed.get(name, name) for name in node.input]
-            left = [TensorProto.FromString(one.SerializeToString()) for one in graph.initializer if one.name in used]
-            del graph.initializer[:]
-            graph.initializer.extend(left)
-            for tensor in graph.initializer:
-                tensor.name = renamed.get(tensor.name, tensor.name)
 
 
 def _choose_half(node: NodeProto) -> None:
@@ -186,11 +154,14 @@ class Converted:
     obstacle: Obstacle = ""
     loaded: bool | None = None
     reason: str = ""
+    _writer: Writer | None = None
 
-    @cached_property
+    @property
     def writer(self) -> Writer:
         """The writer of the model, whose large weights have no content."""
-        return Writer(self.source, self.choice.slots)
+        if self._writer is None or self._writer.chosen != self.choice.slots.keys():
+            self._writer = Writer(self.source, dict(self.choice.slots))
+        return self._writer
 
     def filled(self) -> ModelProto:
         """Return the model with all weights in it."""
@@ -228,7 +199,6 @@ def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequen
     if answer:
         reason = answer()
         if len(choice.slots) < chosen:
-            del made.writer
             reason = loading(made.filled().SerializeToString())()
         _settle_load(made, reason)
     return made
@@ -236,21 +206,19 @@ def convert_prepared(source: Prepared, keep: Iterable[str] = (), samples: Sequen
 
 def _prove(made: Converted, original: Original) -> None:
     """Leave in FP32 what may leave FP16's range, and what has to stay so that the results agree."""
-    source, choice, chosen = made.source, made.choice, len(made.choice.slots)
+    source, choice = made.source, made.choice
 
     def stay_inside() -> None:
-        for node in (node for scope in source.scopes for node in scope.graph.node if original.outside):
+        for node in (node for scope in source.scopes for node in scope.graph.node):
             part = choice.slots.get(node.name, Slots())
-            names = [node.name, *(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs)]
-            if not original.outside.isdisjoint(names):
+            values = (*(node.input[at] for at in part.inputs), *(node.output[at] for at in part.outputs))
+            if not original.outside.isdisjoint((node.name, *values)):
                 choice.keep([node.name], "proof")
-        if original.outside:
-            settle(source, choice)
+        settle(source, choice)
 
-    def holds(kept: Iterable[str], share: float = 1.0) -> bool:
+    def holds(kept: Iterable[str], share: float = SEARCHED) -> bool:
         with contextlib.suppress(Exception):  # the runtime's errors share no base: what it refuses does not hold
-            left = choice.without(kept)
-            writer = made.writer if len(left) == chosen else Writer(source, left)
+            writer = Writer(source, choice.without(kept)) if kept else made.writer
             session = opened(rounded(writer.model, writer.halves), writer.content)
             found = ((one, run(session, one.given, original.names)) for one in original.runs)
             against = next((one for one, results in found if not one.agrees(results, share)), None)
@@ -260,11 +228,10 @@ def _prove(made: Converted, original: Original) -> None:
 
     stay_inside()
     if not holds((), SURE):
-        original.repeat()
+        original.draw(1)
         stay_inside()
-        if not holds(()):
-            surely = fewest(list(choice.slots), lambda kept: holds(kept, SEARCHED))
-            choice.keep(surely if len(surely) < len(choice.slots) else fewest(list(choice.slots), holds), "proof")
+        if not holds((), share=1.0):
+            choice.keep(fewest(list(choice.slots), holds), "proof")
             settle(source, choice)
 
 
@@ -280,8 +247,9 @@ def _settle_load(made: Converted, reason: str | None) -> None:
             part = replace(made, choice=Choice(choice.without(kept)))
             return not loading(part.filled().SerializeToString())()
 
-        choice.keep(fewest(list(choice.slots), loads_without), "crash")
-        del made.writer
+        # First what is known to do it: https://github.com/microsoft/onnxruntime/issues/15494
+        moves = [node.name for scope in source.scopes for node in scope.graph.node if node.op_type == "Transpose"]
+        choice.keep(moves if loads_without(moves) else fewest(list(choice.slots), loads_without), "crash")
         reason = made.reason = loading(made.filled().SerializeToString())() or ""
     made.loaded = None if reason is None else not reason
 

@@ -17,12 +17,9 @@ from onnx import (
     ValueInfoProto,
 )
 
-# From here on a weight need not be listed among the inputs, and a caller may give what stands in place of one that is:
-# https://github.com/onnx/onnx/blob/main/docs/IR.md
+# From here on a weight need not be listed among the inputs: https://github.com/onnx/onnx/blob/main/docs/IR.md
 FIRST_FREE_IR = 4
-# Who lists more weights than this, and all of them, means none to be given: older exporters did so (chosen).
-MOST_DEFAULTS = 8
-KNOWN_IR = 10  # every release of ONNX Runtime that data/cpu.json lists reads it
+KNOWN_IR = 10  # every release of ONNX Runtime from 1.20 on reads it
 
 
 def plain_domain(domain: str) -> str:
@@ -63,15 +60,6 @@ def given_inputs(graph: GraphProto) -> list[ValueInfoProto]:
     """Return the inputs that a caller must provide; older models list their weights among the inputs, too."""
     weights = {tensor.name for tensor in graph.initializer}
     return [info for info in graph.input if info.name not in weights]
-
-
-def defaults(model: ModelProto) -> frozenset[str]:
-    """Return the inputs that have a default: weights in whose place a caller may give others."""
-    if model.ir_version < FIRST_FREE_IR:
-        return frozenset()
-    weights = {tensor.name for tensor in model.graph.initializer}
-    found = frozenset(info.name for info in model.graph.input if info.name in weights)
-    return frozenset() if len(found) == len(weights) > MOST_DEFAULTS else found
 
 
 def unique_name(name: str, taken: set[str]) -> str:

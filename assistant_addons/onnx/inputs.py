@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from assistant_addons.onnx.graph import given_inputs
 from assistant_addons.onnx.prepare import ARITHMETIC, FLOAT, Prepared, Scope, attribute, numbers
 
-Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
+Feeds = dict[str, Any]  # an array per input
 # Normally distributed numbers; numbers spread far, with other integers; integers that count, such as positions, as
 # large as a long text makes them; and tones, as in sound: loud and faint ones beside each other.
 Draw = Literal["normal", "wide", "long", "tones"]
@@ -22,7 +22,6 @@ Draw = Literal["normal", "wide", "long", "tones"]
 # Tried in turn for sizes that the model leaves open (chosen: a short text or small image, 3 channels), then the lengths
 # that occur most often in the weights, then these: 224 pixels a side, windows of sound.
 SIZES, LARGE_SIZES = (64, 32, 3, 8, 1), (224, 512, 4096, 16000)
-SOUND = 4096  # samples, tried first for an input of numbers in a row: a quarter of a second
 MOST_LENGTHS = 8  # of those in the weights
 MOST_TRIED = 2**21  # numbers of an input that is made to see whether a model takes it
 CHOSEN_SIZE = 3  # for an integer input that is a size
@@ -33,49 +32,46 @@ FAINT = 2e-3  # noise beside tones (chosen: 54 dB below)
 # Examples in one run, of at most so many numbers (chosen): one alone may be the lucky one that rounding spares.
 EXAMPLES, MOST_NUMBERS = 8, 2**14
 STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
+NAMELESS = {"", "?"}  # Paddle writes a question mark for any size that is open: two of them need not be equal
 
 Size = dict[str, int]  # of each axis that the model leaves open, by its name
-NAMELESS = "?"  # what Paddle writes for any size that is open: two of them need not be equal
 
-# What operators take integers for, by the number of the input. Places in a table: the place's input, and the table's.
-LOOKS_UP = {"Gather": ((1, 0),), "GatherElements": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
-# Sizes, counts of rounds, lengths of sequences, divisors, and steps: one of zero in an STFT ends ONNX Runtime's process
-# (1.32.0, tried 2026-11-27).
-TAKES_SIZES = {
-    "BlackmanWindow": (0,), "ConstantOfShape": (0,), "DFT": (1,), "Div": (1,), "Expand": (1,), "GRU": (4,),
-    "LSTM": (4,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0,), "Mod": (1,), "OneHot": (1,), "Pad": (1,),
-    "RNN": (4,), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2, 3, 4), "STFT": (1, 3),
-    "Split": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,),
+# Their first input is a size, or all are; the further ones of these are sizes, lengths, divisors or steps: one of zero
+# in an STFT ends ONNX Runtime's process (1.32.0, tried 2026-11-27).
+SIZES_FIRST = {"BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "Loop", "Range"}
+SIZES_LATER = {
+    "DFT", "Div", "Expand", "GRU", "LSTM", "Mod", "OneHot", "Pad", "RNN", "Range", "Reshape", "Resize", "STFT", "Slice",
+    "Split", "Tile", "TopK", "Trilu",
 }  # fmt: skip
-DECIDES = frozenset({"And", "Not", "Or", "Where", "Xor"})  # they come out as truths, or choose
-COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})  # held against others: lengths, mostly
+# They come out as truths, or choose.
+DECIDES = {"And", "Not", "Or", "Where", "Xor"}
+COMPARES = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"}  # held against others: lengths, mostly
 
 
 class Use(NamedTuple):
     """What an integer is for: a place in a table of `most`, one of `choices`, a mask, a length, a size or a count."""
 
-    kind: Literal["index", "choice", "mask", "length", "size", "count", "unknown"]
+    kind: Literal["index", "choice", "size", "length", "mask", "count", "unknown"]
     most: int = 0
     choices: tuple[int, ...] = ()
 
 
 class Inputs:
-    """The inputs of a model: made up for one size after another until it runs on them.
+    """The inputs of a model: made up for one size after another until it runs on them."""
 
-    `lengths` are tried last.
-    """
-
-    def __init__(self, source: Prepared, lengths: Sequence[int] = ()) -> None:
-        self._weights = _most_frequent(length for one in source.model.graph.initializer for length in one.dims)
-        self._lengths = tuple(lengths)
+    def __init__(self, source: Prepared) -> None:
         self._infos = given_inputs(source.model.graph)
-        self._types = source.scopes[0].types
-        uses = _Uses(source)
-        self._uses = {info.name: use for info in self._infos if (use := uses.of_input(info.name))}
-        self._dims = dims_by_input(source.model)
+        self._dims = {info.name: dims_of(info) for info in self._infos}
         self._batch = {dims[0] for dims in self._dims.values() if dims and isinstance(dims[0], str)}
         names = (dim for dims in self._dims.values() for dim in dims if isinstance(dim, str))
         self._open = [name for name in dict.fromkeys(names) if name not in self._batch]
+        found = Counter(length for one in source.model.graph.initializer for length in one.dims if length > 1)
+        self._weights = sorted(length for length, _times in found.most_common(MOST_LENGTHS))
+        self._types = source.scopes[0].types
+        uses = _Uses(source)
+        found_uses = ((info.name, uses.of(info.name)) for info in self._infos)
+        # Some models take places in a table as floats.
+        self._uses = {name: use for name, use in found_uses if self._types[name] != FLOAT or use.kind == "index"}
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -86,16 +82,15 @@ class Inputs:
     def sizes(self) -> Iterator[Size]:
         """Yield sizes to try in turn for what is left open, each with several examples first where they are small."""
         last = [name for name in self._open if any(dims[-1:] == [name] for dims in self._dims.values())]
-        ones: Size = dict.fromkeys(self._open, 1)
+        ones, alike = dict.fromkeys(self._open, 1), dict.fromkeys(self._open, SIZES[0])
         found: list[Size] = []
-        if any(self._is_sound(name) for name in self._dims):
-            found.append(ones | dict.fromkeys(last, SOUND))
-        for lengths in ((*SIZES, *self._weights), (*LARGE_SIZES, *self._lengths)):
+        rows = (dims for name, dims in self._dims.items() if name not in self._uses)
+        if any(len(dims) in {1, 2} and dims[-1] in self._open for dims in rows):
+            found.append(ones | dict.fromkeys(last, LARGE_SIZES[2]))  # a row of numbers may be sound
+        for lengths in ((*SIZES, *self._weights), LARGE_SIZES):
             found += [dict.fromkeys(self._open, length) for length in lengths]
             found += [ones | dict.fromkeys(last, length) for length in lengths]
-            found += [
-                {**dict.fromkeys(self._open, SIZES[0]), name: length} for name in self._open for length in lengths
-            ]
+            found += [alike | {name: length} for name in self._open for length in lengths]
         for size in [one for at, one in enumerate(found) if one not in found[:at]]:
             one = size | dict.fromkeys(self._batch, 1)
             largest = max((math.prod(self._shape(name, one)) for name in self._dims), default=1)
@@ -104,43 +99,28 @@ class Inputs:
             if largest <= MOST_TRIED or not one:
                 yield one
 
-    def _is_sound(self, name: str) -> bool:
-        """Return whether an input is a row of numbers of any length."""
-        dims, kind = self._dims[name], self._types[name]
-        return kind == FLOAT and name not in self._uses and len(dims) in {1, 2} and dims[-1] in self._open
+    def _shape(self, name: str, size: Size) -> list[int]:
+        return [size[dim] if isinstance(dim, str) else dim for dim in self._dims[name]]
 
     def make(self, size: Size, draw: Draw, seed: int = 0) -> Feeds:
         """Make inputs with `size` for what is left open; raise `ValueError` for a kind of which none can be made up."""
         first = seed * len(self._infos)
-        return {
-            info.name: self._made(info.type, info.name, size, draw, first + number)
-            for number, info in enumerate(self._infos)
-        }
+        return {info.name: self._made(info, size, draw, first + number) for number, info in enumerate(self._infos)}
 
-    def _made(self, kind: TypeProto, name: str, size: Size, draw: Draw, seed: int) -> Any:  # noqa: ANN401 - an array, or a list
-        which = kind.WhichOneof("value")
-        if which == "optional_type":
-            return self._made(kind.optional_type.elem_type, name, size, draw, seed)
-        if which == "sequence_type":
-            return [self._made(kind.sequence_type.elem_type, name, size, draw, seed + number) for number in range(3)]
-        if which != "tensor_type":
-            raise ValueError(which)
-        shape = self._shape(name, size) if name in self._dims else [max(dim, 1) for dim in dims_of(kind)]
-        if kind.tensor_type.elem_type == TensorProto.STRING:
+    def _made(self, info: ValueInfoProto, size: Size, draw: Draw, seed: int) -> NDArray[Any]:
+        if info.type.WhichOneof("value") != "tensor_type":
+            raise ValueError(info.name)
+        kind, shape, random = info.type.tensor_type.elem_type, self._shape(info.name, size), np.random.default_rng(seed)
+        if kind == TensorProto.STRING:
             return np.full(shape, "a")
-        random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
-        if np.dtype(dtype).kind in "iub" or name in self._uses:
-            use = self._uses.get(name, Use("unknown"))
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+        if dtype.kind in "iub" or info.name in self._uses:
             longest = max((size[one] for one in self._open), default=CHOSEN_SIZE)
-            use = use._replace(most=longest) if use.kind == "length" else use
-            return _integers(use, shape, random, draw).astype(dtype)
+            return _integers(self._uses[info.name], shape, random, draw, longest).astype(dtype)
         if draw == "tones" and max(shape, default=0) >= LONG:
             return _tones(shape, random).astype(dtype)
-        numbers = random.uniform(-WIDE, WIDE, shape) if draw == "wide" else random.standard_normal(shape)
-        return np.asarray(numbers).astype(dtype)
-
-    def _shape(self, name: str, size: Size) -> list[int]:
-        return [size[dim] if isinstance(dim, str) else dim for dim in self._dims[name]]
+        made = random.uniform(-WIDE, WIDE, shape) if draw == "wide" else random.standard_normal(shape)
+        return np.asarray(made).astype(dtype)
 
 
 def _tones(shape: list[int], random: np.random.Generator) -> NDArray[Any]:
@@ -158,21 +138,19 @@ def _tones(shape: list[int], random: np.random.Generator) -> NDArray[Any]:
     return np.asarray(tone * loudness + FAINT * random.standard_normal(shape))
 
 
-def _integers(  # noqa: PLR0911 - a case per kind of use
-    use: Use, shape: list[int], random: np.random.Generator, draw: Draw
-) -> NDArray[Any]:
+def _integers(use: Use, shape: list[int], random: np.random.Generator, draw: Draw, longest: int) -> NDArray[Any]:
+    """Draw integers by what they are for."""
     if use.kind == "index":
         return np.asarray(random.integers(0, use.most, shape))
-    if use.kind == "choice":
-        return np.full(shape, use.choices[-1 if draw == "wide" else 0])
-    if use.kind in {"size", "length"}:
-        return np.full(shape, use.most or CHOSEN_SIZE)
+    if use.kind in {"choice", "size", "length"}:
+        choices = use.choices or (longest if use.kind == "length" else CHOSEN_SIZE,)
+        return np.full(shape, choices[-1 if draw == "wide" else 0])
     if use.kind == "count":
         length = shape[-1] if shape else 1
         first = FARTHEST - length if draw == "long" else int(random.integers(0, STEPS)) if draw == "wide" else 0
         return np.broadcast_to(np.arange(length) + first, shape).copy() if shape else np.asarray(first + STEPS // 2)
     chosen = np.asarray(random.integers(0, 2, shape))
-    if use.kind != "mask":
+    if use.kind == "unknown":
         return np.asarray(chosen ^ (draw == "wide"))
     if draw == "normal" or not shape:
         return np.ones_like(chosen)
@@ -189,16 +167,6 @@ class _Uses:
             for node in scope.graph.node:
                 for name in dict.fromkeys(node.input):
                     self._takers[name].append((scope, node))
-        infos = (info for scope in source.scopes for info in (*scope.graph.value_info, *scope.graph.input))
-        self._dims = {info.name: dims_of(info.type) for info in infos}
-        self._types = source.scopes[0].types
-
-    def of_input(self, name: str) -> Use | None:
-        """Tell what an input is for; None for one of numbers. Some models take places in a table as floats."""
-        if self._types.get(name) != FLOAT:
-            return self.of(name)
-        made = [node.output[0] for _scope, node in self._takers[name] if node.op_type == "Cast"]
-        return next((use for one in made if (use := self.of(one)).kind == "index"), None)
 
     def of(self, name: str) -> Use:
         """Tell what a value is for."""
@@ -215,41 +183,36 @@ class _Uses:
                 seen.update(new)
         if "mask" in name.lower():
             return Use("mask")
-        tables = [use.most for use in found if use.kind == "index"]
-        if any(tables):
-            return Use("index", most=min(filter(None, tables)))
+        if tables := [use for use in found if use.kind == "index"]:
+            return min(tables, key=lambda use: use.most)
         order = ("choice", "size", "length", "mask", "count")
-        without = Use("index", most=1) if tables else Use("unknown")
-        return next((use for kind in order for use in found if use.kind == kind), without)
+        return next((use for kind in order for use in found if use.kind == kind), Use("unknown"))
 
-    def _use(self, scope: Scope, node: NodeProto, place: int) -> Use | None:  # noqa: PLR0911 - a case per kind of use
-        for places, table in LOOKS_UP.get(node.op_type, ()):
-            if places == place:
-                return Use("index", most=self._length(scope, node, node.input[table]))
+    def _use(self, scope: Scope, node: NodeProto, place: int) -> Use | None:
+        """Tell what one node takes a value for; None for what tells nothing."""
+        if node.op_type.startswith("Gather") and node.op_type != "GatherND" and place == 1:
+            table = scope.constants.get(node.input[0])
+            return Use("index", most=table.dims[attribute(node, "axis", 0)] if table is not None else 1)
         if node.op_type == "Equal" and (choices := _constant(scope, node, 1 - place)):
             return Use("choice", choices=tuple(map(int, choices)))
-        if node.op_type in COMPARES or place in TAKES_SIZES.get(node.op_type, ()):
-            return Use("length" if node.op_type in COMPARES else "size")
-        if node.op_type in DECIDES:
-            return Use("mask")
+        if node.op_type in (SIZES_LATER if place else SIZES_FIRST):
+            return Use("size")
+        if node.op_type in COMPARES:
+            return Use("length")
         kind = attribute(node, "to") if node.op_type == "Cast" else None
-        if kind == TensorProto.BOOL:
+        if node.op_type in DECIDES or kind == TensorProto.BOOL:
             return Use("mask")
-        if kind in {FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}:
-            takers = self._takers[node.output[0]]
-            for inner, taker in takers:
-                if taker.op_type == "Equal":
-                    choices = _constant(inner, taker, 0) or _constant(inner, taker, 1)
-                    return Use("choice", choices=tuple(map(int, choices or ())) or (0, 1))
-            inverted = any(one.op_type == "Sub" and _constant(at, one, 0) == [1.0] for at, one in takers)
-            return Use("mask" if inverted else "count")
-        return None
+        return self._as_number(node) if kind in {FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE} else None
 
-    def _length(self, scope: Scope, node: NodeProto, table: str) -> int:
-        """Return how long a table is in the axis in which a node looks something up; 0 where that is not known."""
-        tensor, axis = scope.constants.get(table), attribute(node, "axis", 0)
-        dims = list(tensor.dims) if tensor is not None else self._dims.get(table, [])
-        return dims[axis] if -len(dims) <= axis < len(dims) else 0
+    def _as_number(self, cast: NodeProto) -> Use:
+        """Tell what an integer is for that is cast to a float: a mask is taken from 1, all else counts."""
+        for scope, taker in self._takers[cast.output[0]]:
+            if taker.op_type == "Equal":
+                choices = _constant(scope, taker, 0) or _constant(scope, taker, 1)
+                return Use("choice", choices=tuple(map(int, choices or ())) or (0, 1))
+            if taker.op_type == "Sub" and _constant(scope, taker, 0) == [1.0]:
+                return Use("mask")
+        return Use("count")
 
 
 def _constant(scope: Scope, node: NodeProto, index: int) -> list[Any] | None:
@@ -258,37 +221,9 @@ def _constant(scope: Scope, node: NodeProto, index: int) -> list[Any] | None:
     return None if found is None else list(found.ravel().tolist())
 
 
-def traced_lengths(model: ModelProto) -> list[int]:
-    """Return the lengths in the declared shapes of inner values that no weight has, the most frequent ones.
-
-    ONNX Runtime believes those shapes, and runs some exports of torch at the length alone at which they were traced.
-    """
-    weights = {length for tensor in model.graph.initializer for length in tensor.dims}
-    dims = (dim.dim_value for info in model.graph.value_info for dim in info.type.tensor_type.shape.dim)
-    return _most_frequent(length for length in dims if length not in weights)
-
-
-def _most_frequent(lengths: Iterable[int]) -> list[int]:
-    count = Counter(length for length in lengths if length > 1)
-    return sorted(length for length, _times in count.most_common(MOST_LENGTHS))
-
-
-def dims_by_input(model: ModelProto) -> dict[str, list[int | str]]:
-    """Return the sizes of those inputs that are tensors; each open one has a name.
-
-    One without is called after its input and axis: "x#1".
-    """
-    return {
-        info.name: [
-            dim.dim_value if dim.dim_value > 0 else f"{info.name}#{axis}" if nameless else dim.dim_param
-            for axis, dim in enumerate(info.type.tensor_type.shape.dim)
-            for nameless in [dim.dim_param in {"", NAMELESS}]
-        ]
-        for info in given_inputs(model.graph)
-        if info.type.WhichOneof("value") == "tensor_type"
-    }
-
-
-def dims_of(kind: TypeProto) -> list[int]:
-    """Return the sizes that a tensor's type names, 0 for what is open, which some exporters write as -1."""
-    return [max(dim.dim_value, 0) for dim in kind.tensor_type.shape.dim]
+def dims_of(info: ValueInfoProto) -> list[int | str]:
+    """Return the sizes of a tensor; each open one has a name, "x#1" after value and axis where it was given none."""
+    return [
+        dim.dim_value if dim.dim_value > 0 else f"{info.name}#{axis}" if dim.dim_param in NAMELESS else dim.dim_param
+        for axis, dim in enumerate(info.type.tensor_type.shape.dim)
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -45,6 +44,7 @@ WHOLE = {
 STAYS_FP32: dict[str, Why] = {
     "AffineGrid": "exact",  # coordinates, which FP16 shifts by fractions of a pixel
     "BitCast": "exact",  # reads bits, not numbers
+    "Cos": "exact",  # FP16 has no fractions from 1,024 on, where a period has 6.28: rotary positions and time steps
     "DequantizeLinear": "definition",  # runtimes fuse a quantised part as it is
     "DynamicQuantizeLinear": "definition",
     "If": "definition",  # what goes in and out has one type on all ways; the inside is looked at by itself
@@ -55,20 +55,19 @@ STAYS_FP32: dict[str, Why] = {
     "Range": "exact",  # FP16 loses integers above 2,048, and DirectML has it in FP32 only
     "Scan": "definition",
     "SequenceMap": "definition",
+    "Sin": "exact",
+    "Tan": "exact",
 }
 # They take a value in whatever type it has: a Cast for them would be for nothing.
 FOLLOWS = frozenset({"Cast", "Shape", "Size"})
 CHOOSES_TYPE = frozenset({"Cast", "ConstantOfShape"})  # by an attribute, which is written
 PERIODIC = frozenset({"Cos", "Sin", "Tan"})
 PHASE = ARITHMETIC | {"Einsum", "MatMul"}  # as exporters write the product of positions and frequencies
-# From the logarithm of a spectrum back to its powers, and from those back to the signal.
-TO_POWERS = MOVES | {
-    "Add", "Clip", "Conv", "Div", "Einsum", "MatMul", "Max", "Mul", "ReduceSum", "Sqrt", "Sum", "Where",
-}  # fmt: skip
+# From the logarithm of a spectrum back over its powers to the signal.
 POWERS = frozenset({"Abs", "Pow", "ReduceL2", "ReduceSumSquare"})
-TO_SIGNAL = MOVES | {
-    "Add", "Conv", "DFT", "Div", "Einsum", "MatMul", "Mul", "Pad", "ReduceMean", "STFT", "ScatterElements", "Sub",
-    "Where",
+SPECTRUM = MOVES | POWERS | {
+    "Add", "Clip", "Conv", "DFT", "Div", "Einsum", "MatMul", "Max", "Mul", "Pad", "ReduceMean", "ReduceSum", "STFT",
+    "ScatterElements", "Sqrt", "Sub", "Sum", "Where",
 }  # fmt: skip
 # ONNX Runtime's own operators that take and make one type, and have an FP16 kernel in DirectML (data/dml.json).
 RUNTIME_HALVES = frozenset({
@@ -120,10 +119,9 @@ def choose(source: Prepared, asked: Iterable[str] = ()) -> Choice:
                     choice.why[node.name] = STAYS_FP32.get(node.op_type, "definition")
         # Runtimes fuse a quantised part as it is, and what leads to it costs nothing.
         quantised = _back(scope, [node for node in nodes if node.op_type == "QuantizeLinear"])
-        exact = chain(_from_constants(scope), _spectra(scope), _phases(scope), _integers(scope), _beyond(source, scope))
+        exact = chain(_spectra(scope), _decisive(scope), _beyond(source, scope))
         choice.keep([node.name for node in quantised], "definition")
         choice.keep([node.name for node in exact], "exact")
-        choice.keep([node.name for node in _crashing(scope)], "crash")
     settle(source, choice)
     return choice
 
@@ -172,24 +170,11 @@ def _stays(node: NodeProto, scope: Scope) -> bool:
         or node.domain.startswith("ai.onnx.ml")  # they compare with thresholds, where the last digit decides
         or (node.op_type.startswith("Scatter") and attribute(node, "reduction", b"none") != b"none")
         or (
-            node.op_type == "BatchNormalization" and any(node.output[1:])
-        )  # no GPU has a kernel for what training needs
+            node.op_type in {"BatchNormalization", "LayerNormalization"} and any(node.output[1:])
+        )  # what training needs, for which no GPU has a kernel
         or (epsilon is not None and epsilon < TINY_EPSILON)
         or any(one.op_type == "DequantizeLinear" and one.input[0] in scope.makers for one in makers)
     )
-
-
-def _from_constants(scope: Scope) -> Iterator[NodeProto]:
-    """Find what is computed from constants alone: a runtime does that once, and it costs nothing in FP32.
-
-    Filters and windows are made so, by sines of large numbers and small differences.
-    """
-    made = {"", *scope.constants}
-    for node in scope.graph.node:
-        if node.input and not any(subgraphs(node)) and made.issuperset(node.input):
-            made.update(node.output)
-            if node.op_type not in MOVES | {"ConstantOfShape"}:
-                yield node
 
 
 def _back(
@@ -203,30 +188,29 @@ def _back(
             maker = scope.makers.get(name)
             if maker is None or maker.name in found or scope.types.get(name, UNKNOWN) not in kinds:
                 continue
-            if not ops or (maker.op_type in ops and not _is_square(maker)):
+            if not ops or maker.op_type in ops:
                 found[maker.name] = maker
                 todo.append(maker)
     return list(found.values())
 
 
-def _is_square(node: NodeProto) -> bool:
-    return node.op_type == "Mul" and node.input[0] == node.input[1]
-
-
-def _integers(scope: Scope) -> list[NodeProto]:
-    """Find the arithmetic behind integers, sizes, thresholds and conditions, which must not round."""
-    ends: list[str] = []
+def _decisive(scope: Scope) -> list[NodeProto]:
+    """Find the arithmetic behind integers, sizes, thresholds, conditions and phases, which must not round."""
+    ends = [info.name for info in scope.graph.output if scope.types.get(info.name) == TensorProto.BOOL]
+    phases = list[str]()
     for node in scope.graph.node:
         form = schema(node, scope.versions)
         whole = node.op_type == "Range" or (node.op_type == "Cast" and attribute(node, "to") in WHOLE)
+        phases += node.input if node.op_type in PERIODIC else ()
         ends += node.input[:1] if node.op_type == "If" else node.input[1:2] if node.op_type == "Loop" else ()
         for at, name in enumerate(node.input):
             if scope.types.get(name) == FLOAT and (whole or (form and formal(form.inputs, at) == "tensor(float)")):
                 ends.append(name)
-    ends += [info.name for info in scope.graph.output if scope.types.get(info.name) == TensorProto.BOOL]
-    makers = [scope.makers[name] for name in ends if name in scope.makers]
-    exact = [maker for maker in makers if maker.op_type in ARITHMETIC]
-    return _back(scope, exact, ARITHMETIC, (FLOAT, TensorProto.BOOL))
+    found = list[NodeProto]()
+    for names, ops in ((ends, ARITHMETIC), (phases, PHASE)):
+        makers = [scope.makers[name] for name in names if name in scope.makers]
+        found += _back(scope, [one for one in makers if one.op_type in ops], ops, (FLOAT, TensorProto.BOOL))
+    return found
 
 
 def _spectra(scope: Scope) -> Iterator[NodeProto]:
@@ -235,70 +219,25 @@ def _spectra(scope: Scope) -> Iterator[NodeProto]:
     How large an input is, such as sound in 16 bits, is nobody's to know, and its powers are as large as its square.
     """
     given = {info.name for info in scope.graph.input}
-    for node in scope.graph.node:
-        if node.op_type == "Log":
-            after = _back(scope, [node], TO_POWERS)
-            makers = [scope.makers[name] for one in after for name in one.input if name in scope.makers]
-            before = _back(scope, [one for one in makers if one.op_type in POWERS or _is_square(one)], TO_SIGNAL)
-            if any(name in given for one in before for name in one.input):
-                yield from chain(after, before)
-
-
-def _phases(scope: Scope) -> list[NodeProto]:
-    """Find what a sine's or cosine's argument is computed with from positions or from an input, and the sine itself.
-
-    FP16 counts to 2,048 and has no fractions from 1,024 on, where a period has 6.28: rotary positions and time steps.
-    What a layer has learned to put into a sine is as small as it has learned.
-    """
-    counts = {info.name for info in scope.graph.input if scope.types[info.name] == FLOAT}
-    ends: list[NodeProto] = []
-    for node in scope.graph.node:
-        whole = node.op_type == "Cast" and scope.types.get(node.input[0]) in WHOLE
-        if node.op_type == "Range" or whole or (node.op_type in PHASE and not counts.isdisjoint(node.input)):
-            counts.update(node.output)
-        elif node.op_type in PERIODIC and not counts.isdisjoint(node.input):
-            ends.append(node)
-    names = {node.name for node in ends}
-    return [one for one in _back(scope, ends, PHASE) if one.name in names or not counts.isdisjoint(one.output)]
-
-
-def _crashing(scope: Scope) -> Iterator[NodeProto]:
-    """Find transpositions that move the batch to the end, before a product by a weight.
-
-    From 1.23 on ONNX Runtime dies as it loads them: https://github.com/microsoft/onnxruntime/issues/15494
-    """
-    for node in scope.graph.node:
-        for name in node.input if node.op_type == "MatMul" and scope.constants.keys() & set(node.input) else ():
-            maker = scope.makers.get(name)
-            order = attribute(maker, "perm", []) if maker is not None and maker.op_type == "Transpose" else []
-            last = len(order) - 1
-            if maker is not None and last > 1 and order[:-2] == list(range(1, last)) and set(order[-2:]) == {0, last}:
-                yield maker
+    for node in (node for node in scope.graph.node if node.op_type == "Log"):
+        before = _back(scope, [node], SPECTRUM)
+        powers = any(one.op_type in POWERS or (one.op_type == "Mul" and len({*one.input}) == 1) for one in before)
+        if powers and any(name in given for one in before for name in one.input):
+            yield from before
 
 
 def settle(source: Prepared, choice: Choice) -> None:
-    """Leave in FP32 what is given FP32 and decides by differences, and what moves values between others in FP32."""
+    """Leave in FP32 what is given FP32 and decides by differences, or would cast a value and do no more."""
     for scope in source.scopes:
-        takers: dict[str, list[str]] = defaultdict(list)
-        for node in scope.graph.node:
-            for name in node.input:
-                takers[name].append(node.name)
-            maker = scope.makers.get(node.input[0]) if node.input else None
-            if node.name in choice.slots and (maker is None or maker.name not in choice.slots):
-                largest = scope.makers.get(node.input[1]) if node.op_type == "Sub" else None
-                if largest is not None and largest.op_type == "ReduceMax" and largest.input[0] == node.input[0]:
-                    choice.keep([node.name, largest.name], "exact")
-                elif node.op_type in {"LogSoftmax", "Softmax"} or not choice.slots[node.name].outputs:
-                    choice.keep([node.name], "exact")
-        ends = {info.name for info in scope.graph.output}
-        for node in chain(scope.graph.node, reversed(scope.graph.node)):
-            if node.name in choice.slots and node.op_type in MOVES and ends.isdisjoint(node.output):
-                makers = [scope.makers.get(name) for name in node.input if scope.types.get(name) == FLOAT]
-                around = {maker.name if maker else "" for maker in makers}.union(
-                    *(takers[name] for name in node.output)
-                )
-                if "" not in around and around.isdisjoint(choice.slots):
-                    del choice.slots[node.name]
+        for node in (one for one in scope.graph.node if one.name in choice.slots and one.input):
+            maker = scope.makers.get(node.input[0])
+            if maker is not None and maker.name in choice.slots:
+                continue
+            largest = scope.makers.get(node.input[1]) if node.op_type == "Sub" else None
+            if largest is not None and largest.op_type == "ReduceMax" and largest.input[0] == node.input[0]:
+                choice.keep([node.name, largest.name], "exact")
+            elif node.op_type in {"LogSoftmax", "Softmax"} or not choice.slots[node.name].outputs:
+                choice.keep([node.name], "exact")
 
 
 def _beyond(source: Prepared, scope: Scope) -> Iterator[NodeProto]:

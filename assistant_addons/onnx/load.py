@@ -1,14 +1,9 @@
-"""Reads ONNX models with their external data, refusing what nothing could run, and writes them, never over a source.
-
-ONNX's checker would not do: it refuses nodes that are not sorted, which ONNX Runtime takes, and its words are for the
-authors of exporters.
-"""
+"""Reads ONNX models with their external data, refusing what nothing could run, and writes them, never over a source."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -16,7 +11,7 @@ from typing import IO
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto, helper
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.api import BadInput, _
@@ -29,8 +24,8 @@ from assistant.api.system import (
     write_draft,
 )
 from assistant_addons.onnx.answers import default_output
-from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors, undefined
-from assistant_addons.onnx.prepare import Content
+from assistant_addons.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, tensors
+from assistant_addons.onnx.prepare import Content, replace_all, replace_nodes, skeleton
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
@@ -53,12 +48,7 @@ OPEN = -1  # what some exporters, such as Paddle's, write for a size that is ope
 
 _AGAIN = _("Download or export it again.")
 _ALL_FILES = _("Download or export the model again, with all its files.")
-_DAMAGED = _("The file is damaged or was put together wrongly: export it again.")
 _MISTRUST = _("Do not trust it; get it from its source again.")
-_NEWER = _("Update the package onnx, or export the model for an older version.")
-_LARGER = _("{file} is larger than any network once its functions are inlined.")
-_NOT_ONNX = _("{file} is not an ONNX model, or only a part of one.")
-_SHORT = _("The weights {name} of {file} are not as long as their shape says.")
 
 Call = tuple[str, str, str]  # a function by domain, name and overload
 PARTS = ("node", "value_info", "input", "output", "initializer", "sparse_initializer")
@@ -73,84 +63,67 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     path = Path(path)
     try:
         model = _parse(path)
-        _refuse_large(model)
-        _refuse_garbled(model)
-        _refuse_newer(model)
-        _refuse_shapes(model)
-        _refuse_broken(model)
+        _refuse_large(model, path)
         for tensor in tensors(model):
             _complete(tensor, path, weights=weights)
-    except BadInput as error:  # none of them knows the file's name
-        message = error.message if isinstance(error.message, str) else error.message.format(file=path)
-        raise BadInput(message, hint=error.hint) from error
-    except (DecodeError, UnicodeDecodeError) as error:  # some versions of protobuf raise for a name that is no text
-        raise BadInput(_NOT_ONNX.format(file=path), hint=_AGAIN) from error
     except OSError as error:
         raise unreadable_error(path, error) from error
+    refuse_invalid(model, path)
     return model
 
 
-def invalid_model_error(path: str | Path) -> BadInput | None:
-    """Return what is wrong with a model by the words of ONNX's own checker; None where it finds no fault with it."""
+def refuse_invalid(model: ModelProto, path: str | Path, *, in_full: bool = False) -> None:
+    """Raise `BadInput` with the words of ONNX's own checker where it finds fault with a model; weights do not matter.
+
+    Its nodes may be in any order, as ONNX Runtime takes them so.
+    """
+    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
+    if used > known:
+        message = _(
+            "{file} uses opset {version}; opsets up to {known} are supported.", file=path, version=used, known=known
+        )
+        raise BadInput(message, hint=_("Update the package onnx, or export the model for an older version."))
+    bare, weights = skeleton(model)
+    replace_all(bare.graph.initializer, [one for one in bare.graph.initializer if one.name not in weights])
+    given = {info.name for info in bare.graph.input}
+    for one in (one for one in weights.values() if one.name not in given):
+        bare.graph.input.append(helper.make_tensor_value_info(one.name, one.data_type, one.dims))
+    for body in bodies(bare):
+        replace_nodes(body, ordered(body.node) or list(body.node))
     try:
-        onnx.checker.check_model(load_model(path, weights=False), full_check=True)
-    except BadInput as error:
-        return error
+        if not all(isinstance(name, str) for body in bodies(bare) for node in body.node for name in node.input):
+            raise ValueError("a name is no text")  # noqa: TRY301 - as the checker would, which lets it through
+        onnx.checker.check_model(bare, full_check=in_full)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        return BadInput(_("{file} is not a valid model: {reason}.", file=path, reason=reason), hint=_AGAIN)
-    return None
+        message = _("{file} is not a valid model: {reason}.", file=path, reason=reason)
+        raise BadInput(message, hint=_AGAIN) from error
 
 
 def _parse(path: Path) -> ModelProto:
     """Read a model's own file, which may be a link, as caches of models are full of them."""
     with open_regular(path, follow=True) as file:
         if os.fstat(file.fileno()).st_size > LIMIT:
-            message = _("{file} is over 2 GB, which no ONNX file can be.")
+            message = _("{file} is over 2 GB, which no ONNX file can be.", file=path)
             raise BadInput(message, hint=_("Export it with external data."))
         data = file.read(LIMIT)
     if data.startswith(b"version https://git-lfs"):
-        message = _("{file} is only a Git LFS pointer, not the model itself.")
+        message = _("{file} is only a Git LFS pointer, not the model itself.", file=path)
         raise BadInput(message, hint=_("Fetch it with `git lfs pull`."))
+    none = BadInput(_("{file} is not an ONNX model, or only a part of one.", file=path), hint=_AGAIN)
     model = ModelProto()
-    model.ParseFromString(data)
+    try:
+        model.ParseFromString(data)
+    except (DecodeError, UnicodeDecodeError) as error:  # some versions of protobuf raise for a name that is no text
+        raise none from error
     versioned = model.opset_import or 0 < model.ir_version < FIRST_IMPORTING_IR
     if not (model.ir_version and versioned and model.graph.output):
-        raise BadInput(_NOT_ONNX, hint=_AGAIN)
+        raise none
     return model
 
 
-def _texts(model: ModelProto) -> Iterator[object]:
-    """Yield the texts that are looked at later on: names of nodes, values, tensors and their files."""
-    yield model.producer_name
-    for body in bodies(model):
-        for node in body.node:
-            yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
-        infos = (*body.input, *body.output) if isinstance(body, GraphProto) else ()
-        yield from (info.name for info in (*body.value_info, *infos))
-    for tensor in tensors(model):
-        yield from (tensor.name, *(text for entry in tensor.external_data for text in (entry.key, entry.value)))
-
-
-def _refuse_garbled(model: ModelProto) -> None:
-    """Refuse names that are no text, which protobuf lets through."""
-    if not all(isinstance(text, str) for text in _texts(model)):
-        raise BadInput(_NOT_ONNX, hint=_AGAIN)
-
-
-def _refuse_newer(model: ModelProto) -> None:
-    """Refuse a model that is newer than the installed onnx."""
-    if model.ir_version > onnx.IR_VERSION:
-        message = _("{file} uses IR version {version}; versions up to {known} are supported.")
-        raise BadInput(message.format(version=model.ir_version, known=onnx.IR_VERSION), hint=_NEWER)
-    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
-    if used > known:
-        message = _("{file} uses opset {version}; opsets up to {known} are supported.")
-        raise BadInput(message.format(version=used, known=known), hint=_NEWER)
-
-
-def _refuse_large(model: ModelProto) -> None:
-    """Refuse more parts than any network has, with those of functions where they are called, and calls in a cycle."""
+def _refuse_large(model: ModelProto, path: Path) -> None:
+    """Refuse more parts than any network has, functions where they are called included, and numbers than any memory."""
     wholes: dict[Call | None, GraphProto | FunctionProto] = {None: model.graph}
     wholes |= {(plain_domain(one.domain), one.name, one.overload): one for one in model.functions}
     calls: dict[Call | None, list[Call]] = {}  # a call that is made twice is there twice
@@ -158,65 +131,40 @@ def _refuse_large(model: ModelProto) -> None:
         nodes = (node for body in nested(whole) for node in body.node)
         called = ((plain_domain(node.domain), node.op_type, node.overload) for node in nodes)
         calls[key] = [one for one in called if one in wholes]
+    share, depth = dict[Call | None, float](), dict[Call | None, int]()
     try:
-        order = list(TopologicalSorter(calls).static_order())
+        for key in TopologicalSorter(calls).static_order():
+            parts = sum(len(getattr(body, side, ())) for body in nested(wholes[key]) for side in PARTS)
+            size = wholes[key].ByteSize() if key else 0
+            share[key] = parts / MOST_PARTS + size / LIMIT + sum(share[one] for one in calls[key])
+            depth[key] = 1 + max((depth[one] for one in calls[key]), default=0)
     except CycleError as error:
-        raise BadInput(_("Functions in {file} call one another in a cycle."), hint=_DAMAGED) from error
-    share, depth = (
-        dict[Call | None, float](),
-        dict[Call | None, int](),
-    )  # of what a model may hold once they are inlined
-    for key in order:
-        parts = sum(len(getattr(body, side, ())) for body in nested(wholes[key]) for side in PARTS)
-        size = wholes[key].ByteSize() if key else 0
-        share[key] = parts / MOST_PARTS + size / LIMIT + sum(share[one] for one in calls[key])
-        depth[key] = 1 + max((depth[one] for one in calls[key]), default=0)
+        raise BadInput(_("Functions in {file} call one another in a cycle.", file=path), hint=_AGAIN) from error
     if max(share.values()) > 1 or max(depth.values()) > MOST_DEPTH:
-        raise BadInput(_LARGER, hint=_MISTRUST)
+        message = _("{file} is larger than any network once its functions are inlined.", file=path)
+        raise BadInput(message, hint=_MISTRUST)
+    for name, sizes in _shapes(model):
+        if len(sizes) > MOST_AXES or min(sizes, default=0) < 0 or math.prod(size or 1 for size in sizes) > MOST_NUMBERS:
+            raise BadInput(_("{file} gives {name} an impossible shape.", file=path, name=name), hint=_MISTRUST)
 
 
-def _refuse_shapes(model: ModelProto) -> None:
-    """Refuse weights and values of shapes that nothing can have."""
-    shapes: list[tuple[str, Sequence[int]]] = [(tensor.name, tensor.dims) for tensor in tensors(model)]
-    shapes += [(one.values.name, one.dims) for one in stored(model) if isinstance(one, SparseTensorProto)]
+def _shapes(model: ModelProto) -> Iterator[tuple[str, Sequence[int]]]:
+    """Yield the shapes of weights and values, of those without the sizes that are open."""
+    yield from ((one.name, one.dims) for one in tensors(model))
+    yield from ((one.values.name, one.dims) for one in stored(model) if isinstance(one, SparseTensorProto))
     for body in bodies(model):
         for info in (*body.value_info, *((*body.input, *body.output) if isinstance(body, GraphProto) else ())):
-            kind = info.type
-            while (which := kind.WhichOneof("value")) in {"sequence_type", "optional_type", "map_type"}:
-                kind = kind.map_type.value_type if which == "map_type" else getattr(kind, which).elem_type
-            if which in {"tensor_type", "sparse_tensor_type"}:
-                named = (dim.dim_value for dim in getattr(kind, which).shape.dim if dim.HasField("dim_value"))
-                shapes.append((info.name, [size for size in named if size != OPEN]))
-    for name, sizes in shapes:
-        if len(sizes) > MOST_AXES or min(sizes, default=0) < 0 or math.prod(size or 1 for size in sizes) > MOST_NUMBERS:
-            raise BadInput(_("{file} gives {name} an impossible shape.", name=name), hint=_MISTRUST)
-
-
-def _refuse_broken(model: ModelProto) -> None:
-    """Refuse cycles, names made twice, names that nothing makes, and sparse weights outside their shape."""
-    for body in bodies(model):
-        makes = Counter(name for node in body.node for name in node.output if name)
-        for name in (name for name, count in makes.items() if count > 1):
-            raise BadInput(_("{file} makes the value {name} twice.", name=name), hint=_DAMAGED)
-        if ordered(body.node) is None:
-            raise BadInput(_("The nodes of {file} form a cycle."), hint=_DAMAGED)
-    for name in (name for whole in (model.graph, *model.functions) for name in sorted(undefined(whole))):
-        raise BadInput(_("{file} uses the value {name}, which nothing in it makes.", name=name), hint=_DAMAGED)
-    for one in stored(model):
-        if isinstance(one, SparseTensorProto) and not uses_external_data(one.values):
-            try:
-                onnx.checker.check_sparse_tensor(one)
-            except onnx.checker.ValidationError as error:
-                raise BadInput(_SHORT.format(name=one.values.name), hint=_ALL_FILES) from error
+            named = (dim.dim_value for dim in info.type.tensor_type.shape.dim if dim.HasField("dim_value"))
+            yield info.name, [size for size in named if size != OPEN]
 
 
 def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
-    short = BadInput(_SHORT.format(name=tensor.name), hint=_ALL_FILES)
+    text = _("The weights {name} of {file} are not as long as their shape says.", name=tensor.name, file=path)
+    short = BadInput(text, hint=_ALL_FILES)
     if TYPE_NAMES.get(tensor.data_type, "UNDEFINED") == "UNDEFINED":
-        raise BadInput(
-            _("The weights {name} of {file} have an unknown number type.", name=tensor.name), hint=_ALL_FILES
-        )
+        message = _("The weights {name} of {file} have an unknown number type.", name=tensor.name, file=path)
+        raise BadInput(message, hint=_ALL_FILES)
     if not uses_external_data(tensor):
         if not _is_filled(tensor):
             raise short
@@ -263,14 +211,15 @@ def _inside(location: str, path: Path) -> Path:
     """Find a file of external data, which must lie in the model's folder once all links are followed."""
     try:
         file = (path.parent / location).resolve()
-    except (ValueError, OSError, RuntimeError):  # what no file can be called, or a circle of links
+    except (TypeError, ValueError, OSError, RuntimeError):  # what no file can be called, or a circle of links
         file = Path()
     # Caches hold the model and its weights as links into one folder: that folder is the model's as well.
     if not location or not any(file.is_relative_to(one) for one in (path.parent.resolve(), path.resolve().parent)):
-        message = _("{file} wants its weights from {location}, outside its own folder.", location=repr(location))
+        message = _("{file} wants its weights from {location}, outside its own folder.")
+        message = message.format(file=path, location=repr(location))
         raise BadInput(message, hint=_MISTRUST)
     if not file.is_file():
-        message = _("The weights of {file} are missing: {location}.", location=location)
+        message = _("The weights of {file} are missing: {location}.", file=path, location=location)
         raise BadInput(message, hint=_("Put that file into the model's folder."))
     return file
 

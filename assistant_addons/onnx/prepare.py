@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -19,14 +19,13 @@ import onnx
 import onnx.inliner
 import onnx.version_converter
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
 from assistant_addons.onnx.graph import (
     FIRST_FREE_IR,
     KNOWN_IR,
     bodies,
-    defaults,
     opsets,
     ordered,
     plain_domain,
@@ -42,16 +41,16 @@ LARGEST = 65504.0  # of FP16
 MOST_BYTES = 2**31 - 2**27  # protobuf ends at 2 GB
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7
-# The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
+# The newest rows of data/dml.json are for opset 21; later than here, an operator, or what it is fused to, leaves the
+# device.
 LAST_MATCHED = 21
-LEAVES_AT_20 = {"Erf", "Gelu", "GridSample"}  # from opset 20 on they, or what they are fused to, leave the device
-# The meaning of its scale changed at opset 21, and the converter has no way back: its definition takes its place.
-REDEFINED = {"GroupNormalization": 21}
-ILL_DEFINED = "AffineGrid"  # by Range of tensors that are no scalars, which ONNX Runtime refuses (onnx 1.23)
-# Nor has it one (onnx 1.23) for these, which were given types, an input, an attribute, or new names of modes.
+LAST_OF = {"Erf": 19, "Gelu": 19, "GridSample": 19, "ScatterElements": 17, "ScatterND": 17}
+# The converter has no sound way back from these opsets (onnx 1.23): the scale of GroupNormalization had another
+# meaning, AveragePool another last window, and the definition of AffineGrid is one that ONNX Runtime refuses.
+NO_WAY_BACK = {"AffineGrid": 20, "AveragePool": 19, "GroupNormalization": 21}
+# Nor has it one for these, which were given types, an input, an attribute, or new names of modes, and can stay.
 RESTAMPED = {"ConstantOfShape", "GlobalMaxPool", "GridSample", "LpPool", "Pad"}
 MODES = {b"linear": b"bilinear", b"cubic": b"bicubic"}  # of GridSample from opset 20 on, and before
-NEW_CEILING = 19  # the opset from which on AveragePool with ceil_mode has another last window
 ASIDE = "assistant.aside"  # the domain of nodes that the converter leaves alone
 
 # They move numbers about and change none.
@@ -86,14 +85,12 @@ class Scope:
 class Prepared:
     """A model in one form, whose large weights lie beside it: `weights` are the main graph's by name.
 
-    `folder` is where external data lie, `given` are the weights in whose place a caller may give others; `changes`
-    tell the opsets that were tried, and why one was not possible.
+    `folder` is where external data lie; `changes` tell the opset that was tried, and why it was not possible.
     """
 
     model: ModelProto
     weights: dict[str, TensorProto]
     folder: Path
-    given: frozenset[str] = frozenset()
     scopes: list[Scope] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
     halves: dict[str, NDArray[np.float16]] = field(default_factory=dict)  # of weights in memory, once they were made
@@ -136,29 +133,39 @@ def prepare(model: ModelProto, folder: Path = Path(), *, lower: bool = False) ->
     `folder` is where its external data lie.
     """
     bare, weights = skeleton(model)
-    made = Prepared(bare, weights, folder)
-    if bare.functions:
-        write_defaults(bare)
-        made.model = onnx.inliner.inline_local_functions(bare)
+    made = Prepared(inlined(bare), weights, folder)
     _tidy(made.model)
     if lower or opsets(bare).get("", 0) < FIRST_OPSET:
         made.model = _at_best_opset(made.model, made.changes)
-    made.given = defaults(made.model)
     for tensor in made.model.graph.initializer:  # what were constants
         if tensor.data_type == FLOAT and tensor.ByteSize() > SMALL_BYTES:
             made.weights[tensor.name] = TensorProto.FromString(tensor.SerializeToString())
             tensor.ClearField("raw_data")
             tensor.ClearField("float_data")
-    for info in made.model.graph.output:
-        if info.type.HasField("tensor_type") and not info.type.tensor_type.shape.dim:
-            info.type.tensor_type.ClearField("shape")  # Paddle writes a scalar where it does not know the shape
-    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
-        made.model = onnx.shape_inference.infer_shapes(made.model)
+    _open_sizes(made.model.graph)
+    made.model = inferred(made.model)
     for info in made.model.graph.output:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.shape.SetInParent()  # which onnx's checker asks for
     made.scopes = scopes(made.model)
     return made
+
+
+def _open_sizes(graph: GraphProto) -> None:
+    """Leave open what is no size: Paddle writes -1 for an open one, and a scalar where it knows no shape."""
+    for info in (info for info in (*graph.input, *graph.output) if info.type.HasField("tensor_type")):
+        kind = info.type.tensor_type
+        for dim in (dim for dim in kind.shape.dim if dim.dim_value < 0):
+            dim.Clear()
+        if not kind.shape.dim and info in graph.output:
+            kind.ClearField("shape")
+
+
+def inferred(model: ModelProto) -> ModelProto:
+    """Return a model with types for its inner values, as far as onnx can tell them."""
+    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return onnx.shape_inference.infer_shapes(model)
+    return model
 
 
 def skeleton(model: ModelProto) -> tuple[ModelProto, dict[str, TensorProto]]:
@@ -192,28 +199,22 @@ def _set(message: Any, name: str, content: Any) -> None:  # noqa: ANN401 - proto
 
 def _at_best_opset(model: ModelProto, changes: list[tuple[str, str]]) -> ModelProto:
     """Bring a model that is too old up, and one that is too new down; say where no way leads there."""
-    current = opsets(model).get("", 0)
-    for target in best_opsets(model):
-        try:
-            made = at_opset(model, target)
-        except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
-            reason = str(error).strip().splitlines()[0].rpartition("failed: ")[2]
-            changes.append((f"{current} → {target} ✗", reason))
-        else:
-            changes.append((f"{current} → {target}", ""))
-            return made
-    return model
+    current, target = opsets(model).get("", 0), best_opset(model)
+    if current in {0, target}:
+        return model
+    try:
+        made = at_opset(model, target)
+    except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
+        changes.append((f"{current} → {target} ✗", str(error).strip().splitlines()[0].rpartition("failed: ")[2]))
+        return model
+    changes.append((f"{current} → {target}", ""))
+    return made
 
 
-def best_opsets(model: ModelProto) -> tuple[int, ...]:
-    """Return the opsets that suit DirectML best, best first; none where the model's own does."""
-    current = opsets(model).get("", 0)
-    ops = {node.op_type for node in model.graph.node}
-    scatters = bool(ops & {"ScatterElements", "ScatterND"})
-    if FIRST_OPSET <= current <= (17 if scatters else 19 if ops & LEAVES_AT_20 else LAST_MATCHED) or not current:
-        return ()
-    wanted = (FIRST_OPSET,) if current < FIRST_OPSET else (17, 16, 19) if scatters else (19, 18, 17)
-    return tuple(one for one in wanted if one < current or current < FIRST_OPSET)
+def best_opset(model: ModelProto) -> int:
+    """Return the opset that suits DirectML best, the nearest one to the model's."""
+    most = min([LAST_MATCHED, *(LAST_OF.get(node.op_type, LAST_MATCHED) for node in model.graph.node)])
+    return min(max(opsets(model).get("", 0), FIRST_OPSET), most)
 
 
 def at_opset(model: ModelProto, target: int) -> ModelProto:
@@ -223,20 +224,16 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     """
     made = ModelProto()
     made.CopyFrom(model)
-    _tidy(made)
     current = opsets(model).get("", 0)
     ops = {node.op_type for body in bodies(made) for node in body.node if not node.domain}
-    lacking = [("", op) for op in ops if definition("", op, target) is None or target < REDEFINED.get(op, 0) <= current]
-    if ("", ILL_DEFINED) in lacking:
-        raise ValueError(ILL_DEFINED)
-    if lacking:
-        made = _written_out(made, lacking)
+    if stuck := [op for op, since in NO_WAY_BACK.items() if op in ops and target < since <= current]:
+        raise ValueError(stuck[0])
+    if lacking := [("", op) for op in ops if definition("", op, target) is None]:
+        made = written_out(made, lacking)
     for node in (node for body in bodies(made) for node in body.node if target < current):
         node.domain = ASIDE if node.op_type in RESTAMPED else node.domain
         for entry in node.attribute if node.op_type == "GridSample" else ():
             entry.s = MODES.get(entry.s, entry.s)
-        if target < NEW_CEILING <= current and node.op_type == "AveragePool" and attribute(node, "ceil_mode"):
-            raise ValueError("AveragePool: ceil_mode")
     made.opset_import.add(domain=ASIDE, version=1)
     made = onnx.version_converter.convert_version(made, target)
     replace_all(made.opset_import, [entry for entry in made.opset_import if entry.domain != ASIDE])
@@ -250,10 +247,28 @@ def at_opset(model: ModelProto, target: int) -> ModelProto:
     return made
 
 
-def _written_out(model: ModelProto, ops: list[tuple[str, str]]) -> ModelProto:
+def inlined(model: ModelProto) -> ModelProto:
+    """Return a model, which is used up, with the bodies of its local functions where they are called.
+
+    A node without a name is called after its operator and its place in its graph.
+    """
+    for body in bodies(model):
+        for place, node in enumerate(body.node):
+            node.name = node.name or f"{node.op_type}#{place}"
+    known = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in model.functions}
+    versions = opsets(model)  # given to functions, too, so that all of them can be inlined: they have to be compatible
+    for entry in (entry for one in model.functions for entry in one.opset_import):
+        entry.version = versions.get(plain_domain(entry.domain), entry.version)
+    for node in (node for body in bodies(model) for node in body.node if known):
+        _add_defaults(node, known.get((plain_domain(node.domain), node.op_type, node.overload), ()))
+    return onnx.inliner.inline_local_functions(model) if known else model
+
+
+def written_out(model: ModelProto, ops: list[tuple[str, str]]) -> ModelProto:
     """Return a model, which is used up, with the definitions of these operators in their place."""
     for node in (node for body in bodies(model) for node in body.node if (node.domain, node.op_type) in ops):
-        add_defaults(node, schema(node, opsets(model)))
+        form = schema(node, opsets(model))
+        _add_defaults(node, [one.default_value for one in form.attributes.values()] if form else [])
     model.graph.value_info.add(name="")  # the inliner asks for the types of what is left out, and of weights
     for tensor in model.graph.initializer:
         model.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
@@ -263,29 +278,17 @@ def _written_out(model: ModelProto, ops: list[tuple[str, str]]) -> ModelProto:
     return made
 
 
-def add_defaults(node: NodeProto, form: onnx.defs.OpSchema | None) -> None:
-    """Write the default attributes of a node's operator out, as onnx's inliner forgets them."""
+def _add_defaults(node: NodeProto, defaults: Iterable[AttributeProto]) -> None:
+    """Write the default attributes of what a node calls out, as onnx's inliner forgets them."""
     given = {entry.name for entry in node.attribute}
-    unsaid = (one.default_value for name, one in (form.attributes if form else {}).items() if name not in given)
-    node.attribute.extend(entry for entry in unsaid if entry.name)
+    node.attribute.extend(entry for entry in defaults if entry.name and entry.name not in given)
 
 
 # ------------------------------------------------------------------ form
 
 
-def write_defaults(bare: ModelProto) -> None:
-    """Write the default attributes of local functions out at each call, as onnx's inliner forgets them."""
-    known = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in bare.functions}
-    for body in bodies(bare):
-        for node in body.node:
-            given = {entry.name for entry in node.attribute}
-            more = known.get((plain_domain(node.domain), node.op_type, node.overload), ())
-            node.attribute.extend(entry for entry in more if entry.name not in given)
-
-
 def _tidy(model: ModelProto) -> None:
     """Sort and name nodes, make weights of constants, drop weights from the inputs and shapes that may be stale."""
-    given = defaults(model)
     model.ir_version = min(max(model.ir_version, FIRST_FREE_IR), KNOWN_IR)
     for entry in model.opset_import:
         entry.domain = plain_domain(entry.domain)
@@ -296,7 +299,7 @@ def _tidy(model: ModelProto) -> None:
         ends, nodes = {info.name for info in graph.output}, []
         for node in ordered(graph.node) or list(graph.node):
             node.domain = plain_domain(node.domain)
-            node.name = unique_name(node.name or "".join(node.output[:1]) or node.op_type, names)
+            node.name = unique_name(node.name or node.op_type, names)
             content = _constant(node) if node.op_type == "Constant" and not node.domain else None
             if content is None or node.output[0] in ends:
                 nodes.append(node)
@@ -304,7 +307,7 @@ def _tidy(model: ModelProto) -> None:
                 content.name = node.output[0]
                 graph.initializer.append(content)
         replace_nodes(graph, nodes)
-        weights = {tensor.name for tensor in graph.initializer} - given
+        weights = {tensor.name for tensor in graph.initializer}
         for side in (graph.input, graph.value_info):
             replace_all(side, [info for info in side if info.name not in weights])
         for info in graph.value_info:
@@ -369,21 +372,19 @@ def _kind(info: ValueInfoProto) -> int:
 
 
 def _complete(node: NodeProto, scope: Scope) -> None:
-    """Set the types of outputs that inference left open, where the definition says that an input shares them.
+    """Set the types of outputs that inference left open: those of an input, where the definition says that they share.
 
-    Of ONNX Runtime's own operators, which ONNX does not define, the first output has the type of the first input.
+    ONNX Runtime's own operators, which ONNX does not define, make what their first input is.
     """
-    types = scope.types
-    if all(types.get(name) for name in node.output if name):
-        return
-    form = schema(node, scope.versions)
-    if form is None and node.domain == RUNTIME and node.input:
-        types[node.output[0]] = types.get(node.input[0], UNKNOWN)
-    elif form is not None:
-        known = {formal(form.inputs, at): types[name] for at, name in enumerate(node.input) if types.get(name, 0) > 0}
-        for at, name in enumerate(node.output):
-            if name and not types.get(name):
-                types[name] = known.get(formal(form.outputs, at), UNKNOWN)
+    form, types = schema(node, scope.versions), scope.types
+    for at, name in enumerate(node.output):
+        if name and not types.get(name):
+            shared = [
+                types.get(one, UNKNOWN)
+                for place, one in enumerate(node.input)
+                if (formal(form.inputs, place) == formal(form.outputs, at) if form else node.domain == RUNTIME)
+            ]
+            types[name] = next((kind for kind in shared if kind > 0), UNKNOWN)
 
 
 def schema(node: NodeProto, versions: dict[str, int]) -> onnx.defs.OpSchema | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import math
 import os
 import select
@@ -23,7 +24,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from assistant_addons.onnx.graph import KNOWN_IR, opsets, subgraphs, unique_name
+from assistant_addons.onnx.graph import KNOWN_IR, subgraphs, unique_name
 from assistant_addons.onnx.inputs import Draw, Feeds, Inputs, Size
 from assistant_addons.onnx.prepare import FLOAT, HALF, LARGEST, MOVES, Content, Prepared, replace_nodes, scopes
 
@@ -35,32 +36,27 @@ PASSES = MOVES | {
 }  # fmt: skip
 # Chosen on the models of tests/addons/onnx/traps.py and on onnx's own test models.
 CLOSE = 4e-3  # of the largest number: what an output may differ by
-CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows (chosen)
+CLOSE_WIDE = 5e-2  # likewise, for inputs that are there to find what overflows
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
-# How much larger real values may be than those of inputs drawn so, or given (chosen); of others no larger.
-MARGINS: dict[Draw, float] = {"normal": 4.0, "tones": 4.0}
-GIVEN_MARGIN = 2.0
-# How often these are drawn at most, and at least, and how long runs of the original may take before there is no other
-# draw, and no other repeat (chosen): rounding shows in some results only, but a run of that length has many numbers.
-REPEATS, LEAST_RUNS, RUN_SECONDS, REPEAT_SECONDS = 3, 2, 0.5, 1.0
-# Once is enough where the results differ by no more than a share of what they may; where something has to stay FP32,
-# another share is to be reached.
-SURE, SEARCHED = 0.5, 0.75
-# What adds up squares inside, with the axis from which on; from this opset on Einsum tells how large they are.
-FIRST_SUMMED = {
-    "GroupNormalization": 1, "InstanceNormalization": 2, "LayerNormalization": -1, "LpNormalization": -1,
-    "RMSNormalization": -1, "SkipLayerNormalization": -1, "SimplifiedLayerNormalization": -1,
-}  # fmt: skip
-FIRST_EINSUM = 12
+MARGIN = 4.0  # how much larger real values may be than those of made-up inputs, except for inputs that are wide already
+LEAST_RUNS, RUN_SECONDS = 2, 0.5  # as long as the original's runs are shorter, they go on with the next draw (chosen)
+SURE = 0.5  # of what a result may differ by: where that is not reached, inputs are drawn once more
+# They add up squares inside, which leave FP16's range before the numbers do.
+SQUARES = frozenset({
+    "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LpNormalization", "RMSNormalization",
+    "SimplifiedLayerNormalization", "SkipLayerNormalization",
+})  # fmt: skip
 AT_RANDOM = frozenset({
     "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 })  # fmt: skip
 MOST_GAUGED = 10_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
+SEARCHED = 0.75  # the share of what a result may differ by that is to be reached where something has to stay FP32
 SEARCH_SECONDS = 3.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
 STEPS = 32  # parts of a model in which it is searched: a trial takes as long as a run, and finer ones win little
-LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
 SHARES = 16  # of what stays FP32, each of which is tried by itself
+LOAD_SECONDS = 300.0  # chosen: a large model is optimised for a minute
+LOADED = "loaded"  # what the child says then
 
 # Why no run tells: no ONNX Runtime, a model that is too large or that it cannot run, or one that draws at random.
 Obstacle = Literal["", "missing", "size", "run", "random"]
@@ -106,7 +102,7 @@ def run(session: Any, given: Feeds, names: list[str] | None = None) -> list[Any]
 
     Inputs that nothing in the model takes, and the session lacks, are left out.
     """
-    wanted = {info.name for info in (*session.get_inputs(), *session.get_overridable_initializers())}
+    wanted = {info.name for info in session.get_inputs()}
     return list(session.run(names, {name: content for name, content in given.items() if name in wanted}))
 
 
@@ -155,50 +151,57 @@ def loading(model: bytes | str) -> Callable[[], str | None]:
         return lambda: None
     if sys.platform != "linux":
         return lambda: _loads_in_new_process(model)
-    import onnxruntime  # noqa: PLC0415 - as above
+    import onnxruntime  # noqa: F401, PLC0415 - as above, and once for all forks
 
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         try:
-            options = onnxruntime.SessionOptions()
-            options.log_severity_level = 4
-            onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # noqa: BLE001 - the runtime's errors share no base
-            os.write(writing, str(error).encode()[:4000])
-            os._exit(1)
-        os._exit(0)
+            os.write(writing, (load(model) or LOADED).encode()[:4000])
+        finally:
+            os._exit(0)
     os.close(writing)
 
     def answer() -> str | None:
-        """Wait for the child to end, or end it."""
+        """Wait for the child to answer or die, or end it."""
         with os.fdopen(reading, "rb") as pipe:
-            if not select.select([pipe], [], [], LOAD_SECONDS)[0]:
-                os.kill(child, signal.SIGKILL)
-            told = pipe.read().decode(errors="replace").splitlines()
-        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return "" if ended == 0 else None if ended == -signal.SIGKILL else told[0].rstrip(".") if told else "died"
+            in_time = bool(select.select([pipe], [], [], LOAD_SECONDS)[0])
+            told = pipe.read().decode() if in_time else ""
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "" if told == LOADED else (told or "died") if in_time else None
 
     return answer
 
 
+def load(model: bytes | str) -> str:
+    """Load a model, or file, in ONNX Runtime with its own settings; return why that fails, or ""."""
+    import onnxruntime  # noqa: PLC0415 - as above
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # threads are made for runs, and may hang in a fork
+    try:
+        onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - the runtime's errors share no base
+        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return ""
+
+
 def _loads_in_new_process(model: bytes | str) -> str | None:
     """Answer as `loading` does, with a Python started for it."""
-    program = (
-        "import sys, onnxruntime as ort; options = ort.SessionOptions(); options.log_severity_level = 4\n"
-        "try: ort.InferenceSession(sys.argv[1], options, providers=['CPUExecutionProvider'])\n"
-        "except Exception as error: print(str(error).splitlines()[0]); sys.exit(1)"
-    )
+    program = "import json, sys; sys.path[:], file = json.loads(sys.argv[1])\n"
+    program += "from assistant_addons.onnx.proof import load; print(load(file))"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(model) if isinstance(model, str) else Path(folder, "model.onnx")
         if isinstance(model, bytes):
             file.write_bytes(model)
-        command = [sys.executable, "-c", program, str(file)]
+        command = [sys.executable, "-c", program, json.dumps([sys.path, str(file)])]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=LOAD_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             return None
-    return "" if done.returncode == 0 else done.stdout.strip().rstrip(".") or "died"
+    return "died" if done.returncode else done.stdout.strip()
 
 
 # ------------------------------------------------------------------ comparing
@@ -263,82 +266,77 @@ class Original:
     def __init__(self, source: Prepared, samples: Sequence[Feeds] = ()) -> None:
         self.runs: list[Run] = []
         self.outside: set[str] = set()
-        self._seconds = 0.0  # that its runs have taken
+        self._size: Size | None = None  # of made-up inputs
         self.obstacle: Obstacle = "run" if importlib.util.find_spec("onnxruntime") else "missing"
-        self._inputs, self._size = Inputs(source), Size()
         self.names = [info.name for info in source.model.graph.output]
-        ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
         if source.is_giant:
             self.obstacle = "size"
             return
         with contextlib.suppress(Exception):  # the runtime's own errors share no base
             model, self._gauged = _gauged(source)
-            self._session = opened(model, source.content, in_order=True)
+            self._session, self._inputs = opened(model, source.content, in_order=True), Inputs(source)
             for sample in samples:
-                self._run(sample, GIVEN_MARGIN, CLOSE)
-            for size in () if samples else self._inputs.sizes():
-                with contextlib.suppress(Exception):  # the next size may do
-                    self._size, self.runs, self.outside = size, [], set()
-                    self._draw(0)
-                    break
+                self._run(sample)
+            if not samples:
+                self._size = next(filter(self._takes, self._inputs.sizes()))
+                self.draw()
         if self.runs:
-            first = self.runs[0]
-            random = ops & AT_RANDOM and not first.agrees(run(self._session, first.given, self.names))
+            ops = {node.op_type for scope in source.scopes for node in scope.graph.node}
+            random = ops & AT_RANDOM and not self.runs[0].agrees(run(self._session, self.runs[0].given, self.names))
             self.obstacle = "random" if random else ""
 
-    def repeat(self) -> None:
-        """Make more runs on made-up inputs, for a model whose results rounding changes by much of what may be."""
-        for turn in range(1, REPEATS):
-            self._draw(turn)
+    def draw(self, turn: int = 0) -> None:
+        """Run on more inputs, drawn in several ways, as long as there is time; on none where samples were given."""
+        started, first = time.thread_time(), len(self.runs)  # not how busy the machine is otherwise
+        for draw in self._inputs.draws[0 if turn else 1 :]:
+            needed = len(self.runs) < max(first, LEAST_RUNS) or time.thread_time() - started < RUN_SECONDS
+            if needed and self._size is not None:
+                self._run(self._made(self._size, draw, turn), wide=draw == "wide")
 
-    def _draw(self, turn: int) -> None:
-        """Run once with each draw, as long as there is time, and with the first ones in any case."""
-        for draw in self._inputs.draws:
-            needed = len(self.runs) < LEAST_RUNS or self._seconds < (REPEAT_SECONDS if turn else RUN_SECONDS)
-            if needed and (turn == 0 or draw in MARGINS):
-                # Where no axis is long enough for tones, they are the normal draw once more, so they start elsewhere.
-                given = self._inputs.make(self._size, draw, 2 * turn + (draw == "tones"))
-                self._run(given, MARGINS.get(draw, 1.0), CLOSE_WIDE if draw == "wide" else CLOSE)
+    def _made(self, size: Size, draw: Draw, turn: int = 0) -> Feeds:
+        """Make inputs; where no axis is long enough for tones, they are normal once more, and start elsewhere."""
+        return self._inputs.make(size, draw, 2 * turn + (draw == "tones"))
 
-    def _run(self, given: Feeds, margin: float, limit: float) -> None:
-        started = time.thread_time()  # not how busy the machine is otherwise
+    def _takes(self, size: Size) -> bool:
+        """Run on the first inputs of a size; return whether the model takes them."""
+        with contextlib.suppress(Exception):  # other sizes may do
+            self._run(self._made(size, self._inputs.draws[0]))
+            return True
+        return False
+
+    def _run(self, given: Feeds, *, wide: bool = False) -> None:
         found = run(self._session, given, [info.name for info in self._session.get_outputs()])
-        self._seconds += time.thread_time() - started
-        for what, peak in zip(self._gauged, found[len(self.names) :], strict=True):
-            if LARGEST / margin < float(peak.ravel()[0]) < math.inf:
+        most = LARGEST / (1 if wide else MARGIN)
+        for (what, squares), peak in zip(self._gauged, found[len(self.names) :], strict=True):
+            size = float(peak.ravel()[0])
+            if most < (size * size if squares else size) < math.inf:
                 self.outside.add(what)
-        self.runs.append(Run(given, found[: len(self.names)], limit))
+        self.runs.append(Run(given, found[: len(self.names)], CLOSE_WIDE if wide else CLOSE))
 
 
-def _gauged(source: Prepared) -> tuple[ModelProto, list[str]]:
-    """Return the model with more outputs: how large the largest number of each FP32 value is, and what they are of.
+def _gauged(source: Prepared) -> tuple[ModelProto, list[tuple[str, bool]]]:
+    """Return the model with more outputs: how large the largest number of each FP32 value is.
 
-    Those of a node tell the sums of squares that it forms inside. What computes an output stands right behind the node
-    that makes the value, which is not kept for longer.
+    Beside it: what each is of, a value or a node that adds up squares of its input. What computes an output stands
+    right behind the node that makes the value, which is not kept for longer.
     """
-    model = ModelProto()
+    model, types = ModelProto(), source.scopes[0].types
     model.CopyFrom(source.model)
-    graph, types = model.graph, source.scopes[0].types
+    graph, gauged, nodes = model.graph, list[tuple[str, bool]](), list[NodeProto]()
     prefix = unique_name("gauge", {name for scope in source.scopes for name in scope.types})
-    squares = opsets(model).get("", 1) >= FIRST_EINSUM
-    gauged: list[str] = []
-    nodes: list[NodeProto] = []
 
-    def add(op: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401 - as onnx has them
+    def gauge(value: str, what: str) -> None:
         made = f"{prefix}_{len(nodes)}"
-        nodes.append(helper.make_node(op, list(inputs), [made], **attributes))
-        return made
-
-    def gauge(what: str, value: str) -> None:
-        gauged.append(what)
-        graph.output.append(helper.make_tensor_value_info(add("ReduceMax", add("Abs", value)), FLOAT, None))
+        nodes.append(helper.make_node("Abs", [value], [f"{made}_sizes"]))
+        nodes.append(helper.make_node("ReduceMax", [f"{made}_sizes"], [made]))
+        graph.output.append(helper.make_tensor_value_info(made, FLOAT, None))
+        gauged.append((what, what != value))
 
     for name in (info.name for info in graph.input if types[info.name] == FLOAT):
         gauge(name, name)
     for node in graph.node:
-        if squares and node.op_type in FIRST_SUMMED and types.get(node.input[0]) == FLOAT:
-            flat = add("Flatten", node.input[0], axis=FIRST_SUMMED[node.op_type])
-            gauge(node.name, add("Einsum", flat, flat, equation="ij,ij->i"))
+        if node.op_type in SQUARES and types.get(node.input[0]) == FLOAT:
+            gauge(node.input[0], node.name)
         nodes.append(node)
         for name in (one for one in node.output if types.get(one) == FLOAT):
             gauge(name, name)

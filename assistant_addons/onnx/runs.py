@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ import numpy as np
 import onnx
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
-KNOWN_IR = 10  # every release of ONNX Runtime that data/cpu.json lists reads it
 PROVIDERS = {"dml": "DmlExecutionProvider", "cpu": "CPUExecutionProvider"}
 # The optimiser that makes a Gelu for which DirectML has no kernel: see the finding gelu-fusion of `check`.
 WITHOUT = {"dml": ["GeluFusionL1"], "cpu": list[str]()}
@@ -25,7 +23,7 @@ SMALL = 2**18  # numbers: a larger weight in a file of its own is not read to ma
 
 
 def run(model: str, provider: str, inputs: str, outputs: str, repeats: int) -> str:
-    """Load and run a model; return placement, seconds and memory, or the runtime's error, as the JSON of a `Run`.
+    """Load and run a model; return placement and seconds, or the runtime's error, as the JSON of a `Run`.
 
     Inputs that are not there are made up, and kept for the next model; the outputs go into a file, too. The provider
     "rounded" is the CPU, with every FP16 value rounded where it is made, which the runtime's CPU kernels leave out.
@@ -40,7 +38,6 @@ def run(model: str, provider: str, inputs: str, outputs: str, repeats: int) -> s
             "load_seconds": loaded,
             "first_seconds": first,
             "seconds": statistics.median(_timed(session, given) for _number in range(repeats)),
-            "peak_bytes": _peak_bytes(),
             "placement": _placement(session),
             "provider": "dml" if PROVIDERS["dml"] in session.get_providers() else "cpu",
         }
@@ -68,12 +65,7 @@ def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - likewise
     if PROVIDERS[provider] not in onnxruntime.get_available_providers():
         provider = "cpu"  # which the answer says
     providers = list(dict.fromkeys((PROVIDERS[provider], PROVIDERS["cpu"])))
-    content: str | bytes = model
-    if onnx.load(model, load_external_data=False).ir_version > KNOWN_IR:
-        whole = onnx.load(model)
-        whole.ir_version = KNOWN_IR
-        content = whole.SerializeToString()
-    return onnxruntime.InferenceSession(content, options, providers=providers, disabled_optimizers=WITHOUT[provider])
+    return onnxruntime.InferenceSession(model, options, providers=providers, disabled_optimizers=WITHOUT[provider])
 
 
 def _given(model: str, session: Any, file: Path) -> dict[str, Any]:  # noqa: ANN401
@@ -81,9 +73,8 @@ def _given(model: str, session: Any, file: Path) -> dict[str, Any]:  # noqa: ANN
 
     Raises the session's last error where it runs on none.
     """
-    infos = (*session.get_inputs(), *session.get_overridable_initializers())
     kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
-    wanted = {info.name: kinds.get(info.type) for info in infos}
+    wanted = {info.name: kinds.get(info.type) for info in session.get_inputs()}
     if file.exists():
         with np.load(file, allow_pickle=False) as archive:
             given = {name: archive[name] for name in archive.files if name in wanted}
@@ -103,14 +94,14 @@ def _given(model: str, session: Any, file: Path) -> dict[str, Any]:  # noqa: ANN
 
 def _made(model: str) -> Iterator[dict[str, Any]]:
     """Yield inputs that a model may take."""
-    from assistant_addons.onnx.inputs import Inputs, traced_lengths  # noqa: PLC0415 - only where none are given
+    from assistant_addons.onnx.inputs import Inputs  # noqa: PLC0415 - only where none are given
     from assistant_addons.onnx.prepare import prepare  # noqa: PLC0415 - likewise
 
     whole = onnx.load(model, load_external_data=False)
     for tensor in whole.graph.initializer:
         if uses_external_data(tensor) and math.prod(tensor.dims) <= SMALL:
             load_external_data_for_tensor(tensor, str(Path(model).parent))
-    inputs = Inputs(prepare(whole), lengths=traced_lengths(whole))
+    inputs = Inputs(prepare(whole))
     yield from (inputs.make(size, draw) for size in inputs.sizes() for draw in inputs.draws)
 
 
@@ -136,14 +127,3 @@ def _placement(session: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401
         for part in session.get_provider_graph_assignment_info():
             found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
     return {name: dict(count) for name, count in found.items()}
-
-
-def _peak_bytes() -> int:
-    """Return the most memory that this process held."""
-    try:
-        import resource  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        import psutil  # noqa: PLC0415 - only there
-
-        return int(psutil.Process().memory_info()._asdict()["peak_wset"])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

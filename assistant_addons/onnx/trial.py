@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from assistant.api import Message, _, render
-from assistant.api.system import read_regular
 from assistant_addons.onnx.answers import TRY_SECONDS, Agreement, Attempt, Provider, Run
 from assistant_addons.onnx.child import Ended, call, limits
 from assistant_addons.onnx.conversion import read_samples
@@ -69,13 +67,9 @@ def try_model(
 
 
 def source_of(model: Path) -> Path | None:
-    """Find the model that a conversion started from, by the log beside it."""
-    log = model.with_name(f"{model.name}.log.json")
-    try:
-        source = msgspec.json.decode(read_regular(log, follow=True), type=dict[str, Any]).get("source")
-    except (OSError, msgspec.DecodeError):
-        return None
-    return Path(source) if isinstance(source, str) and Path(source).is_file() else None
+    """Find the model that a conversion started from, by the name that its result has."""
+    source = model.with_name(model.name.replace(".dml.", "."))
+    return source if source != model and source.is_file() else None
 
 
 def _run(folder: Path, name: str, model: Path, provider: str, *, limit: float, python: str) -> Run:

@@ -9,14 +9,13 @@ import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 from onnx import ModelProto
 from onnx.backend.test.case.node import collect_testcases
 
 from assistant_addons.onnx.check import examine
-from assistant_addons.onnx.placement import Node
+from assistant_addons.onnx.graph import nested, subgraphs
 
 
 def node_tests() -> dict[str, ModelProto]:
@@ -42,21 +41,15 @@ def disagreements(models: dict[str, ModelProto], folder: Path) -> dict[str, str]
 
 
 def predicted(model: ModelProto) -> list[str] | None:
-    """Give the operators that the CPU provider is predicted to run; None for a model that is refused."""
+    """Give the operators that the CPU provider is said to run; None for a model that is refused."""
     exam = examine(model, "cpu")
-    nodes = list(_opened(exam.nodes))
-    if exam.obstacle or any(node.device == "none" for node in nodes):
+    if exam.obstacle or any(node.device == "none" for node in exam.nodes):
         return None
-    return sorted(node.op for node in nodes)
-
-
-def _opened(nodes: list[Node]) -> Iterator[Node]:
-    """Give what is run: the pieces of a function in its place, and no constants."""
-    for node in nodes:
-        if node.pieces:
-            yield from _opened(node.pieces)
-        elif node.op != "Constant":
-            yield node
+    in_pieces = [node for node in exam.nodes if node.ran and node.op not in node.ran]
+    graphs = (body for node in in_pieces for inner in subgraphs(node.proto) for body in nested(inner))
+    inside = {node.name for body in graphs for node in body.node}  # they are among the pieces
+    parts = (node.ran if node in in_pieces else (node.op,) for node in exam.nodes if node.proto.name not in inside)
+    return sorted(op for part in parts for op in part if op != "Constant")
 
 
 def places(model: Path) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def written(folder: Path, name: str, trap_name: str) -> Path:
 
 
 def test_a_conversion_is_held_against_its_source(tmp_path: Path) -> None:
-    """The log beside the result names the source; both run, agree, and the places of the nodes are told."""
+    """The result's name tells the source; both run, agree, and the places of the nodes are told."""
     source = written(tmp_path, "model.onnx", "a scan")
     result = Path(convert(source).output)
     assert source_of(result) == source
@@ -38,7 +37,6 @@ def test_a_conversion_is_held_against_its_source(tmp_path: Path) -> None:
     assert answer.run.provider == "cpu" or sys.platform == "win32"
     assert answer.run.placement
     assert {one.output for one in answer.strict} == {"h", "ys"}
-    assert answer.run.peak_bytes > 0
     assert min(answer.run.load_seconds, answer.run.seconds) > 0
 
 
@@ -92,13 +90,11 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    """A file that is no model never reaches a child; a log that is none is no log."""
+    """A file that is no model never reaches a child."""
     path = tmp_path / "model.onnx"
     path.write_bytes(b"no model")
     with pytest.raises(BadInput):
         try_model(path)
-    (tmp_path / "model.onnx.log.json").write_text(json.dumps([1]), encoding="utf-8")
-    assert source_of(path) is None
 
 
 @each(
