@@ -399,6 +399,22 @@ def test_a_plan_for_the_cpu_never_becomes_pypis_build_for_cuda(desk, shelf, monk
     assert "Not checked: http://127.0.0.1:9/whl/cpu could not be asked for this build" in said(planning)
 
 
+def test_on_windows_pypis_build_for_the_cpu_only_tells_that_the_set_goes_together(desk, shelf, monkeypatch):
+    """It stands in for the index that is silent, and the plan stays for the card."""
+    for version in ("2.15.0", "2.14.1"):
+        shelf.add("torch", version, "cp312-cp312-win_amd64", requires=("numpy",))
+    monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": "http://127.0.0.1:9/whl/cu130")
+    planning = desk.plan("numpy", machine=nvidia("RTX 3060", "8.6", "581.15", os="windows"))
+    assert (planning.choice.backend, planning.choice.index_url) == (Backend.CUDA, "http://127.0.0.1:9/whl/cu130")
+    assert "Not checked: http://127.0.0.1:9/whl/cu130 could not be asked for this build" in said(planning)
+
+
+def test_versions_of_the_family_by_pattern_are_kept(desk, shelf):
+    """A project pins torchvision==0.23.*; the plan names the release that goes with its torch."""
+    planning = desk.plan("whisperx==3.8.6", "torchvision==0.23.*")
+    assert {"torch==2.8.0", "torchvision==0.23.0"} <= set(planning.choice.requirements)
+
+
 def test_a_mirror_of_pypi_serves_a_card_with_the_build_that_is_there(desk, shelf):
     """The best build for this driver is another one; PyPI's runs as well, and is asked for by its release."""
     plan = desk.plan("numpy", machine=nvidia("RTX 4090", "8.9", "580.95"), index_url=shelf.url).choice
