@@ -175,11 +175,6 @@ class Builds:
         """The platform that the wheels are for, "" where there is none."""
         return self.target.platform if isinstance(self.target, Target) else ""
 
-    @property
-    def os(self) -> str:
-        """The system that the wheels are for, "" where there is none."""
-        return self.target.os if isinstance(self.target, Target) else ""
-
     @cached_property
     def requested(self) -> list[Requirement]:
         """What the user asks for on this machine."""

@@ -80,7 +80,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
 def without_torch(plan: Plan, search: Search, unusable: Collection[str]) -> Plan:
     """Return the plan for a project of which nothing needs torch: it has what the project asks for, and no more."""
     text = _("Nothing that this project asks for needs torch, so the plan has none.", "project-without-torch")
-    os, without = search.builds.os, dict(search.lessons.only_source)
+    os, without = search.builds.platform.partition("_")[0], dict(search.lessons.only_source)
     return replace(
         plan,
         backend=Backend.CPU,
@@ -126,14 +126,11 @@ def needs_torch(need: Need) -> Message:
     return _("{package} {version} needs torch {need}.", package=need.package, version=need.version, need=need.text)
 
 
-def on_gpu(search: Search) -> list[Plan]:
-    """Return the plans that the hardware allows for a GPU."""
-    return list(search.builds.ranked(kinds=(GPU, DIRECTML)))
-
-
-def hardware_side(search: Search) -> Message:
-    """Say for which releases of torch the machine's GPU has builds."""
-    gpu = on_gpu(search)
+def hardware_side(search: Search) -> Text:
+    """Say for which releases of torch the machine's GPU has builds, "" where it has none."""
+    gpu = list(search.builds.ranked(kinds=(GPU, DIRECTML)))
+    if not gpu:
+        return ""
     torches = sorted({plan.torch for plan in gpu}, key=Version)
     return _(
         "Torch {oldest} to {newest} can use {card} on this machine.",
@@ -152,8 +149,8 @@ def _deciding(search: Search, outcome: Outcome) -> list[Need]:
 def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
     found: list[Text] = []
     deciding, versions = _deciding(search, outcome), outcome.trial.versions
-    if plan.backend is Backend.CPU and on_gpu(search):
-        found.append(hardware_side(search))
+    if plan.backend is Backend.CPU and (hardware := hardware_side(search)):
+        found.append(hardware)
         packages = ", ".join(dict.fromkeys(need.package for need in deciding))
         if packages:
             text = _("So the plan is for the CPU: other versions of {packages} may make the GPU usable.")
@@ -220,7 +217,7 @@ def otherwise(search: Search, outcome: Outcome, case: PlanInputs) -> Planning:
     best = min((one for one in (own, *others) if one.holds), key=lambda one: len(one.left_out), default=None)
     if best is None:
         tried = (own, *others)
-        told = next((one for one in tried if one.outcome.plan or not one.is_about_python), own)
+        told = next((one for one in tried if one.outcome.plan or not one.outcome.trial.pythons), own)
         return _why_not(told, other_python=told is not own)
     if best is own:
         return explained(search, outcome)
@@ -274,11 +271,6 @@ class Attempt(NamedTuple):
     def holds(self) -> bool:
         """Whether it is planned: without some packages for a project alone, as a single one is what was asked for."""
         return self.outcome.plan is not None and bool(not self.left_out or self.search.case.request.name)
-
-    @property
-    def is_about_python(self) -> bool:
-        """Whether it was refused as another Python is needed."""
-        return self.outcome.trial.pythons
 
 
 def _standing_on(names: Iterable[str], needs: Collection[Need]) -> frozenset[str]:
@@ -334,7 +326,7 @@ def _why_not(attempt: Attempt, *, other_python: bool) -> Planning:
             "what is left out afterwards with `{command}`, which runs their code."
         )
         command = command_line(["pip", "install", *lines.values()])
-        help_.append(fits.format(torch=outcome.torch, variant=outcome.plan.variant, names=names, command=command))
+        help_.append(fits.format(torch=outcome.trial.torch, variant=outcome.plan.variant, names=names, command=command))
     return _planning(search, "needs-build", sentences(why), sentences((*help_, Unsolved.ONLY_SOURCE_HINT)))
 
 
@@ -349,7 +341,7 @@ def _compiler(name: str, backend: Backend) -> Message | None:
 
 def _python_matters(own: Attempt) -> bool:
     """Return whether another Python may open the set: a wheel is for another one, or the torch that is wanted is."""
-    if own.left_out or own.is_about_python:
+    if own.left_out or own.outcome.trial.pythons:
         return True
     needs, search = own.outcome.trial.trace.first_needs, own.search
     here = {plan.torch for plan in search.builds.ranked()}
@@ -373,7 +365,7 @@ def _with_other_pythons(own: Attempt, case: PlanInputs) -> list[Attempt]:
         if not (again.builds.best and again.may_ask):
             continue
         closed = tuple((name, line) for name, line in again.lessons.only_source if not again.has_wheel(line))
-        if closed and closed == again.lessons.only_source and not own.is_about_python:
+        if closed and closed == again.lessons.only_source and not own.outcome.trial.pythons:
             continue
         again.lessons = again.lessons._replace(only_source=closed)
         if outcome := again.run():
@@ -388,7 +380,7 @@ def _quarrel(search: Search, trial: Trial) -> Message:
     needs = [need for need in trial.trace.first_needs if not need.allows(_best(search).torch)]
     if needs and any(map(carried_by_torch_index, trial.names)):
         free = not any(name == "torch" and need.specifier for need, name in search.requested.items())
-        hardware = hardware_side(search) if free and on_gpu(search) else ""
+        hardware = hardware_side(search) if free else ""
         return sentences((*map(needs_torch, needs[:3]), hardware, _words(trial)))
     return _words(trial)
 

@@ -76,11 +76,6 @@ class Outcome(NamedTuple):
     lessons: Lessons = Lessons()
 
     @property
-    def torch(self) -> str:
-        """The release of torch that was taken, "" for none."""
-        return torch_of(self.trial)
-
-    @property
     def passed_over(self) -> tuple[Need, ...]:
         """What newer versions need of torch, where only that kept them out; one per package.
 
@@ -90,7 +85,7 @@ class Outcome(NamedTuple):
         for need in self.trial.trace.needs:
             taken = self.trial.versions.get(need.package) if need.on == "torch" and need.package not in CORE else None
             least = newest[need.package].version if need.package in newest else taken
-            if least and not need.allows(self.torch) and Version(need.version) > Version(least):
+            if least and not need.allows(self.trial.torch) and Version(need.version) > Version(least):
                 newest[need.package] = need
         return tuple(newest.values())
 
@@ -107,11 +102,6 @@ class Outcome(NamedTuple):
         mine, theirs = self.trial.versions, other.trial.versions
         both = [(Version(mine[name]), Version(theirs[name])) for name in names if name in mine and name in theirs]
         return any(one > another for one, another in both) and all(one >= another for one, another in both)
-
-
-def torch_of(trial: Trial) -> str:
-    """Return the release of torch that an answer takes, "" for none."""
-    return trial.versions.get("torch", "").partition("+")[0]
 
 
 def within_all(needs: Iterable[Need]) -> Fits:
@@ -208,7 +198,7 @@ class Search:
         while band and self.may_ask:
             last = self.answer(band)
             if last.plan:
-                self._torches.append(last.torch)
+                self._torches.append(last.trial.torch)
                 best = last if best is None or self._beats(last, best) else best
                 band = self._better(best)
             elif last.trial.unchecked or best:
@@ -246,8 +236,7 @@ class Search:
             band = self._band(within_one_of_each(bounds.values()), kinds=self._best_kinds)
             if band:
                 break
-        band = band or self._band(within_one_of_each(visible)) or self._band()
-        if band:
+        if band := band or self._band(within_one_of_each(visible)) or self._band():
             lost = (name for name, one in known.items() if not within_one_of_each([one])(band.plan.torch))
             self._untie(name for name in lost if only_tables_know(name))
         return band
@@ -415,7 +404,7 @@ class Search:
             trial = self._ask(self.question(band))
         if not trial.holds:
             return Outcome(None, trial)
-        torch = next((one for one in band.torches if number(one) == number(torch_of(trial))), band.plan.torch)
+        torch = next((one for one in band.torches if number(one) == number(trial.torch)), band.plan.torch)
         chosen = band.plan if torch == band.plan.torch else self.builds.find(torch, band.plan.variant)
         if chosen is None:  # the hardware does not run that release's build: newer ones alone
             older = band.torches[band.torches.index(torch) + 1 :]

@@ -172,6 +172,11 @@ class Trial(Record, frozen=True):
         """Whether the plan can be installed as it stands."""
         return bool(self.versions)
 
+    @property
+    def torch(self) -> str:
+        """The release of torch that is taken, "" for none."""
+        return self.versions.get("torch", "").partition("+")[0]
+
 
 # environment depends on one of: torch>=2.7,<2.7.0+cpu torch>2.7.0+cpu,<2.7.0+cu126 torch>2.7.0+cu126,<=2.8.0 …
 _ONE_OF = re.compile(r"one of:(?: (torch\w*)[<>=]\S*\+\S*)+")

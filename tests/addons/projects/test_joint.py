@@ -409,7 +409,7 @@ def test_on_windows_pypis_build_for_the_cpu_only_tells_that_the_set_goes_togethe
     assert "Not checked: http://127.0.0.1:9/whl/cu130 could not be asked for this build" in said(planning)
 
 
-def test_versions_of_the_family_by_pattern_are_kept(desk, shelf):
+def test_versions_of_the_family_by_pattern_are_kept(desk):
     """A project pins torchvision==0.23.*; the plan names the release that goes with its torch."""
     planning = desk.plan("whisperx==3.8.6", "torchvision==0.23.*")
     assert {"torch==2.8.0", "torchvision==0.23.0"} <= set(planning.choice.requirements)
