@@ -386,15 +386,7 @@ def _quarrel(search: Search, trial: Trial) -> Message:
 
 
 def _words(trial: Trial) -> Message:
-    why = _("No set of packages fits this plan: {reason}", reason=trial.words)
-    if not trial.elsewhere:
-        return why
-    name, index = trial.elsewhere
-    rule = _(
-        "{index} has other versions of {name}, and uv takes a package only from the first index that has it; a later "
-        "one was not asked."
-    )
-    return sentences((why, rule.format(index=index, name=name)))
+    return _("No set of packages fits this plan: {reason}", reason=trial.words)
 
 
 def _smallest_change(own: Attempt) -> Message:

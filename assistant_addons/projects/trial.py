@@ -136,7 +136,9 @@ _OTHER_PYTHON = re.compile(r"requires? Python|does not satisfy Python|(?:ABI|imp
 _WORD = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 # hint: `torch` was found on https://mirror.example/simple, but not at the requested version (torch==2.9.1). A
 #       compatible version may be available on a subsequent index (e.g., https://h.example/simple). …
-_ON_FIRST_INDEX = re.compile(r"hint: `([\w.-]{1,200})` was found on (\S{1,2000}), but not at the requested version")
+_ON_FIRST_INDEX = re.compile(
+    r"hint: (`[\w.-]{1,200}` was found on \S{1,2000}, but not at the requested version.*?)(?= hint:|$)"
+)
 # hint: You require CPython 3.12 (`cp312`), but we only found wheels for `old` (v1.0) with the following Python ABI
 #       tags: `cp310`, `cp311`
 _TAGS = re.compile(r"following Python (?:ABI|implementation|version) tags?:((?:,? `\w{1,20}`)+)")
@@ -150,8 +152,7 @@ class Trial(Record, frozen=True):
 
     Of a refusal, `names` are those that quarrel, `missing` those that no source has, `builds` what comes as source
     alone. `pythons` says that another Python may have what is missing; `others` are those that uv found wheels for, if
-    any. `elsewhere` is a package that the first index has in other versions, with that index, where a later index was
-    not asked for it. `locked_out` says that an index wants a login, so that nobody knows what is missing there.
+    any. `locked_out` says that an index wants a login, so that nobody knows what is missing there.
     `unchecked` is the reason where it could not answer at all, as an index was out of reach.
     """
 
@@ -163,7 +164,6 @@ class Trial(Record, frozen=True):
     builds: tuple[str, ...] = ()
     pythons: bool = False
     others: tuple[str, ...] = ()
-    elsewhere: tuple[str, str] | None = None
     locked_out: bool = False
     unchecked: Text = ""
 
@@ -186,17 +186,16 @@ def read_refusal(words: str, trace: Trace, builds: tuple[str, ...] = ()) -> Tria
     """Read uv's proof that nothing fits, and its hints; only what is in the `trace` can be a package in it."""
     text = " ".join(words.rpartition("cause: ")[2].split())
     proof = text.partition("hint:")[0]
-    first, known = _ON_FIRST_INDEX.search(text), {*trace.names, *trace.chose}
+    rule, known = _ON_FIRST_INDEX.search(text), {*trace.names, *trace.chose}
     found = dict.fromkeys(canonicalize_name(word) for word in _WORD.findall(proof))
     return Trial(
         trace=trace,
-        words=_ONE_OF.sub(r"\1", proof.strip())[:600],
+        words=_ONE_OF.sub(r"\1", proof.strip())[:600] + (f" {rule[1]}"[:600] if rule else ""),
         names=tuple(word for word in found if word in known),
         missing=tuple(dict.fromkeys(map(canonicalize_name, _MISSING.findall(proof)))),
         builds=builds,
         pythons=_OTHER_PYTHON.search(proof) is not None,
         others=tuple(f"3.{minor}" for minor in re.findall(r"`cp3(\d+)`", " ".join(_TAGS.findall(text)))),
-        elsewhere=(canonicalize_name(first[1]), first[2]) if first else None,
         locked_out=_LOCKED_OUT.search(text) is not None,
     )
 
