@@ -25,6 +25,7 @@ from assistant.api.planning import (
     all_companions,
     carried_by_torch_index,
     device_targets,
+    find_companion,
     find_target,
     load_catalog,
     make_plans,
@@ -176,13 +177,17 @@ class Builds:
         return self.target.platform if isinstance(self.target, Target) else ""
 
     @cached_property
-    def requested(self) -> list[Requirement]:
-        """What the user asks for on this machine."""
-        return requested_packages(*self.case)
+    def requested(self) -> dict[Requirement, str]:
+        """What the user asks for on this machine, with canonical names, of which one may stand there several times."""
+        return {need: str(canonicalize_name(need.name)) for need in requested_packages(*self.case)}
+
+    @cached_property
+    def _companions(self) -> list[Requirement]:
+        return [need for need, name in self.requested.items() if find_companion(name)]
 
     def _other_cuda(self, plan: Plan) -> dict[Requirement, frozenset[int]]:
         """Return what is asked for and built for another CUDA than a plan's alone, with the majors that it needs."""
-        majors = {need: other_cuda(need, plan.torch, plan.variant, self.platform) for need in self.requested}
+        majors = {need: other_cuda(need, plan.torch, plan.variant, self.platform) for need in self._companions}
         return {need: those for need, those in majors.items() if those}
 
     def _is_late(self, plan: Plan) -> bool:

@@ -151,7 +151,8 @@ def is_ours(name: str, asked: set[str]) -> bool:
 class Search:
     """One search, for one Python; it learns from each refusal, and asks nothing twice.
 
-    `silent` are addresses of torch's indexes that cannot be asked, so that the user's other sources stand in for them;
+    `requested` is what the user asks for, with canonical names, and `own_names` are these names alone. `silent` are
+    addresses of torch's indexes that cannot be asked, so that the user's other sources stand in for them;
     `unreachable` are wheels by their address that cannot be asked. `spent` counts the questions of this search and of
     all that come of it. `known_needs` are those of packages that were looked at before something was left out.
     """
@@ -159,6 +160,8 @@ class Search:
     def __init__(self, case: PlanInputs, tools: Tools, planning: Planning | None = None) -> None:
         self.case, self.tools = case, tools
         self.builds = Builds(case, planning, tools.sources.index_url)
+        self.requested = self.builds.requested
+        self.own_names = {*self.requested.values()}
         self.rejected = planning.rejected if planning else ()
         self.lessons = Lessons()
         self.silent: list[str] = []
@@ -168,16 +171,6 @@ class Search:
         self._blamed: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
         self._torches: list[str] = []
-
-    @property
-    def requested(self) -> dict[Requirement, str]:
-        """The user's requirements with their canonical names, of which one may stand there several times."""
-        return {need: str(canonicalize_name(need.name)) for need in self.builds.requested}
-
-    @property
-    def own_names(self) -> set[str]:
-        """The canonical names of what the user asks for."""
-        return {*self.requested.values()}
 
     @property
     def python(self) -> str:
