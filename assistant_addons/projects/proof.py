@@ -73,8 +73,9 @@ def explained(search: Search, outcome: Outcome) -> Planning:
         asked=tuple(name for name in plan.asked if name not in unusable),
     )
     others = [one for one in search.builds.ranked(lambda torch: torch == plan.torch) if one.backend is not plan.backend]
-    beside = (search.by_its_build(one) for one in others if plan.backend is not Backend.CPU)
-    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.rejected)
+    beside = (search.by_its_build(search.without_source(one)) for one in others if plan.backend is not Backend.CPU)
+    told = (replace(one, warnings=(*_left_out(without, search), *one.warnings)) for one in beside)
+    return Planning(choice=chosen, plans=(chosen, *told), rejected=search.rejected)
 
 
 def without_torch(plan: Plan, search: Search, unusable: Collection[str]) -> Plan:

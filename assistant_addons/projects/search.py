@@ -342,9 +342,9 @@ class Search:
 
     def _as_learnt(self, plan: Plan, given: Iterable[str]) -> Plan:
         """Return a plan with some lines and what was learnt: without what has no wheel, ours last, bounds in force."""
-        lessons, without = self.lessons, dict(self.lessons.only_source)
-        asked = self.names_asked(plan)
-        lines = [line for line in given if name_of(line) not in {*without, *lessons.left_out}]
+        lessons, asked = self.lessons, self.names_asked(plan)
+        rest = self.without_source(replace(plan, requirements=tuple(given)))
+        lines = [line for line in rest.requirements if name_of(line) not in lessons.left_out]
         ours = [line for line in lines if is_ours(name_of(line), asked)]
         theirs = [line for line in lines if line not in ours]
         of_torch = () if kind_of(plan) == CPU else (*own_triton(plan), *lessons.named)
@@ -353,15 +353,24 @@ class Search:
         family = {*FAMILY} if plan.index_url else {*FAMILY} - self.own_names.union(map(name_of, lines))
         giving_way = self.giving_way(plan)
         return replace(
-            plan,
+            rest,
             requirements=tuple(dict.fromkeys((*theirs, *ours, *of_torch))),
             constraints=(
                 *plan.constraints,
                 *(line for line in self._tables(plan) if line not in giving_way),
                 *family_bounds(plan, self.case.catalog, family),
             ),
-            overrides=(*plan.overrides, *(f"{name} ; sys_platform == 'never'" for name in without)),
             apart=lessons.apart,
+        )
+
+    def without_source(self, plan: Plan) -> Plan:
+        """Return a plan without what has no wheel, which nothing else may bring in either."""
+        without = dict(self.lessons.only_source)
+        return replace(
+            plan,
+            requirements=tuple(line for line in plan.requirements if name_of(line) not in without),
+            overrides=(*plan.overrides, *(f"{name} ; sys_platform == 'never'" for name in without)),
+            asked=tuple(name for name in plan.asked if name not in without),
         )
 
     def _tables(self, plan: Plan) -> tuple[str, ...]:

@@ -499,6 +499,10 @@ def test_of_a_project_what_is_source_alone_is_left_out_and_said(desk, shelf, tmp
     assert "antlr: left out" in said(planning)
     assert "`pip install 'antlr>=4.9,<4.10'`" in said(planning)
     assert planning.choice.asked == ("whisperx",)  # hydra cannot be imported before that
+    both = desk.plan("whisperx==3.8.6", "antlr", name="sound")
+    for plan in both.plans:  # the one for the CPU, too
+        assert "antlr" not in plan.requirements
+        assert "antlr: left out" in str(plan.warnings[0])
     shelf.add("built", "1.0", "cp311-cp311-manylinux_2_28_x86_64")
     shelf.add_archive("built", "1.0", mark)
     other = desk.plan("whisperx==3.8.6", "built", name="sound").choice
