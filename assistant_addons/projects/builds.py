@@ -68,7 +68,8 @@ class Builds:
         self.case = case._replace(request=own)
         self.index_url = index_url
         self.target = find_target(case.machine, own, case.catalog)
-        self._choice = (planning or planned(self.case)).choice
+        planning = planning or planned(self.case)
+        self._choice, self.rejected = planning.choice, planning.rejected
         self._plans: dict[str, tuple[Plan, ...]] = {}
         try:
             pins = read_pins(own.pins, case.catalog, self.target.markers if isinstance(self.target, Target) else {})

@@ -75,7 +75,7 @@ def explained(search: Search, outcome: Outcome) -> Planning:
     others = [one for one in search.builds.ranked(lambda torch: torch == plan.torch) if one.backend is not plan.backend]
     beside = (search.by_its_build(search.without_source(one)) for one in others if plan.backend is not Backend.CPU)
     told = (replace(one, warnings=(*_left_out(without, search), *one.warnings)) for one in beside)
-    return Planning(choice=chosen, plans=(chosen, *told), rejected=search.rejected)
+    return Planning(choice=chosen, plans=(chosen, *told), rejected=search.builds.rejected)
 
 
 def without_torch(plan: Plan, search: Search, unusable: Collection[str]) -> Plan:

@@ -162,7 +162,6 @@ class Search:
         self.builds = Builds(case, planning, tools.sources.index_url)
         self.requested = self.builds.requested
         self.own_names = {*self.requested.values()}
-        self.rejected = planning.rejected if planning else ()
         self.lessons = Lessons()
         self.silent: list[str] = []
         self.unreachable: set[str] = set()

@@ -273,6 +273,8 @@ def test_a_python_that_opens_the_set_is_chosen_and_one_that_is_fixed_only_named(
     planning = desk.plan("old-model")
     assert (planning.choice.python, planning.choice.torch) == ("3.11", "2.15.0")
     assert "for Python 3.11 it can" in said(planning)
+    old = desk.plan("old-model", "torch==2.6.0", machine=RTX_5090)
+    assert (old.choice.backend, old.rejected[0].backend) == (Backend.CPU, Backend.CUDA)  # why not is told there, too
     fixed = desk.plan("old-model", python="3.12")
     assert fixed.choice is None
     assert "Use Python 3.11" in said(fixed)
