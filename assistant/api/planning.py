@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, load_catalog, number
+from assistant.catalog import AMD_INDEX, JETSON_INDEX, Catalog, carried_by_torch_index, load_catalog, number
 from assistant.catalog.catalog import (
     Bundle,
     bundles,

@@ -656,10 +656,10 @@ class RemotePlan(NamedTuple):
                 with running(argv, cancel=tools.cancel, environment=environment, lock=lock) as child:
                     said = list(child)
                 solved = child.returncode == 0
-                found = read_lock((folder / LOCK).read_text(encoding="utf-8")).packages if solved else ()
+                found = tomllib.loads((folder / LOCK).read_text(encoding="utf-8")) if solved else {}
                 return ResolverAnswer(
                     child.returncode,
-                    {package.name: package.version for package in found if package.version},
+                    {row["name"]: row["version"] for row in found.get("packages", ()) if "version" in row},
                     "\n".join(cleaned(line) for line in said if not is_step(line)),
                     [line for line in said if is_step(line)],
                 )

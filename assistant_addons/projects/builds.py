@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cache, cached_property, lru_cache
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from assistant.api import NothingFits, _, replace
+from assistant.api import Message, NothingFits, _, replace
 from assistant.api.planning import (
     AMD_INDEX,
     CORE,
     FAMILY,
+    JETSON_INDEX,
     Catalog,
     PlanInputs,
     Target,
@@ -22,6 +25,7 @@ from assistant.api.planning import (
     all_companions,
     carried_by_torch_index,
     device_targets,
+    find_companion,
     find_target,
     load_catalog,
     make_plans,
@@ -34,130 +38,203 @@ from assistant.api.planning import (
     with_device_code,
 )
 from assistant.api.planning import companion_for as companion
-from assistant.api.records import Backend, Machine, Plan, Planning, Request
+from assistant.api.records import Backend, Plan, Planning
 from assistant_addons.projects.companions import constraints_for, cuda_major, other_cuda, with_needs
 
-_TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends
+Fits = Callable[[str], bool]  # whether a release of torch is wanted
+
+GPU, DIRECTML, CPU = range(3)  # kinds of plans: what drives a GPU goes before DirectML, and that before the CPU
 
 
-def plans_for_releases(
-    machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None, index_url: str = ""
-) -> list[Plan]:
-    """Return the plans that the planner makes for each torch release that the pins allow, best first.
+class Band(NamedTuple):
+    """Builds of one variant from one index, which differ by their torch alone, so that one question covers them.
 
-    What drives a GPU goes before DirectML, and that before the CPU; best builds of a release go before second-best,
-    and a newer torch before an older. Releases that the planner passed over, as an older one serves the hardware
-    better, go last. A build that the project names stands for the planner's own where the hardware allows it. All are
-    for the request's own Python. `planning` is what the planner made of the request, where that is there already;
-    `index_url` replaces the index of every plan. Raises `BadInput` as the planner does.
+    `plan` is for the newest of their torches, which go first.
     """
-    own = replace(request, python=request.python or machine.python)
-    planning = planning or _planned(machine, catalog, own)
-    choice = planning.choice
 
-    def key(plan: Plan, place: int) -> tuple[int, int, bool]:
-        trust = _TRUST.get(plan.backend, 0)
-        newer = choice is not None and plan.backend is choice.backend and number(plan.torch) > number(choice.torch)
-        return trust, 0 if trust else place, newer
-
-    target = find_target(machine, own, catalog)
-    try:
-        pins = read_pins(request.pins, catalog, target.markers if isinstance(target, Target) else {})
-    except NothingFits:
-        return []
-    found = []
-    for release in catalog.releases:
-        if pins.allow_release(release):
-            pinned = replace(own, pins=(*request.pins, f"torch=={release.version}"))
-            named = _named_build(release, machine, catalog, own)
-            plans = [
-                named if named and named.backend is one.backend else one
-                for one in _planned(machine, catalog, pinned).plans
-            ]
-            found += [(key(plan, place), plan) for place, plan in enumerate(plans)]
-    found.sort(key=lambda one: one[0])
-    return [replace(plan, index_url=index_url or plan.index_url) for _key, plan in found]
+    plan: Plan
+    torches: tuple[str, ...]
 
 
-def _named_build(release: TorchRelease, machine: Machine, catalog: Catalog, request: Request) -> Plan | None:
-    """Return the plan for the first build of a release that a project names and the hardware allows."""
-    case = PlanInputs(machine, catalog, request)
-    there = {tag for tags in release.variants.values() for tag in tags}
-    builds = (f"{release.version}+{build}" for build in request.builds if build in there and build != "cpu")
-    return next(filter(None, (_plan_for(build, request.python or "", case) for build in builds)), None)
+class Builds:
+    """The plans that the planner makes for each release of torch that the pins allow, each when it is asked for.
 
-
-def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    return with_needs(make_plans(machine, catalog, request), PlanInputs(machine, catalog, request))
-
-
-def for_other_cuda(plan: Plan, machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
-    """Return plans with torch built for the CUDA that a requested version needs, newest first, one per release.
-
-    Empty where the plan's own CUDA serves everything, or no build that serves is known. The best build of a release is
-    for the newest CUDA that the hardware allows, and what is requested may be older than that.
+    All are for the request's own Python. `index_url` replaces the index of every plan. Raises `BadInput` as the planner
+    does.
     """
-    target = find_target(machine, request, catalog)
-    if not isinstance(target, Target):
-        return ()
-    own = requested_packages(machine, catalog, request)
-    wanted = {need: other_cuda(need, plan.torch, plan.variant, target.platform) for need in own}
-    majors = frozenset[int]().union(*wanted.values())
-    if not majors:
-        return ()
-    found = (_for_cuda(release, majors, target, PlanInputs(machine, catalog, request)) for release in catalog.releases)
-    text = _(
-        "{package} is built for CUDA {cuda}, so the plan takes a build of torch for that CUDA instead of {torch} "
-        "({variant})."
-    )
-    reasons = tuple(
-        text.format(package=need, cuda=", ".join(map(str, sorted(those))), torch=plan.torch, variant=plan.variant)
-        for need, those in wanted.items()
-        if those
-    )
-    return tuple(replace(one, reasons=(*reasons, *one.reasons)) for one in found if one)
+
+    def __init__(self, case: PlanInputs, planning: Planning | None = None, index_url: str = "") -> None:
+        own = replace(case.request, python=case.request.python or case.machine.python)
+        self.case = case._replace(request=own)
+        self.index_url = index_url
+        self.target = find_target(case.machine, own, case.catalog)
+        planning = planning or planned(self.case)
+        self._choice, self.rejected = planning.choice, planning.rejected
+        self._plans: dict[str, tuple[Plan, ...]] = {}
+        try:
+            pins = read_pins(own.pins, case.catalog, self.target.markers if isinstance(self.target, Target) else {})
+        except NothingFits:
+            self.releases: list[TorchRelease] = []
+        else:
+            self.releases = [release for release in case.catalog.releases if pins.allow_release(release)]
+
+    def of(self, release: TorchRelease) -> tuple[Plan, ...]:
+        """Return the plans for a release, best first, one of them for the build that is known to be wanted."""
+        if release.version not in self._plans:
+            pinned = replace(self.case.request, pins=(*self.case.request.pins, f"torch=={release.version}"))
+            own = planned(self.case._replace(request=pinned)).plans
+            other = self._wanted(own[0], release) if own else None
+            plans = (other if other and other.backend is plan.backend else plan for plan in own)
+            self._plans[release.version] = tuple(
+                replace(plan, index_url=self.index_url or plan.index_url) for plan in plans
+            )
+        return self._plans[release.version]
+
+    def ranked(self, fits: Fits = lambda _torch: True, kinds: Iterable[int] = (GPU, DIRECTML, CPU)) -> Iterator[Plan]:
+        """Yield plans for the releases that fit, best first.
+
+        Best builds of a release go before second-best, and a newer torch before an older; last go those that serve the
+        hardware, or what is asked for, less well than an older torch does.
+        """
+        releases = [release for release in self.releases if fits(release.version)]
+        for kind in kinds:
+            for place in itertools.count():
+                columns = ([plan for plan in self.of(release) if kind_of(plan) == kind] for release in releases)
+                found, late = False, list[Plan]()
+                for plan in (column[place] for column in columns if place < len(column)):
+                    found = True
+                    if self._is_late(plan):
+                        late.append(plan)
+                    else:
+                        yield plan
+                yield from late
+                if not found:
+                    break
+
+    def band(self, plan: Plan, fits: Fits) -> Band:
+        """Return a plan's band: its release, and those right below it that fit.
+
+        Which of them the hardware allows is asked of the planner when a resolver takes one.
+        """
+        if plan.backend is Backend.DIRECTML:  # which ties torchvision and itself to one torch
+            return Band(plan, (plan.torch,))
+        older = itertools.dropwhile(lambda release: release.version != plan.torch, self.releases)
+        fitting = (release for release in older if fits(release.version))
+        alike = itertools.takewhile(lambda release: self._has_alike(release, plan), fitting)
+        return Band(plan, tuple(release.version for release in alike))
+
+    def _has_alike(self, release: TorchRelease, plan: Plan) -> bool:
+        """Return whether a plan's index has a release in the same build, which needs the same Triton."""
+        tags = release.variants.get(self.platform, ())
+        if plan.variant in {AMD_INDEX, JETSON_INDEX}:  # whose releases the planner knows
+            tags = tuple(one.variant for one in self.of(release))
+        url = self.index_url or self.case.catalog.index_url(plan.variant, release.version)
+        same_triton = own_triton(replace(plan, torch=release.version)) == own_triton(plan)
+        return plan.variant in tags and plan.index_url == url and same_triton
+
+    def find(self, torch: str, variant: str) -> Plan | None:
+        """Return the plan for a release in one build, None where the hardware does not allow it."""
+        release = self.case.catalog.release(torch)
+        return next((plan for plan in self.of(release) if plan.variant == variant), None) if release else None
+
+    def rank(self, plan: Plan) -> tuple[int, int, bool, int]:
+        """Return what plans are sorted by, the best first."""
+        release = self.case.catalog.release(plan.torch)
+        own = [one.variant for one in self.of(release) if kind_of(one) == kind_of(plan)] if release else []
+        place = own.index(plan.variant) if plan.variant in own else 0
+        age = self.releases.index(release) if release in self.releases else len(self.releases)
+        return kind_of(plan), place, self._is_late(plan), age
+
+    @cached_property
+    def best(self) -> Plan | None:
+        """The best plan, None where there is none."""
+        return next(self.ranked(), None)
+
+    def plan_for(self, build: str) -> Plan | None:
+        """Return the plan for a build such as "2.15.0+cu130", None where the hardware or the request forbids it."""
+        pinned = replace(self.case.request, pins=(*self.case.request.pins, f"torch=={build}"))
+        choice = planned(self.case._replace(request=pinned)).choice
+        return choice if choice and f"{choice.torch}+{choice.variant}" == build else None
+
+    def pypis_build(self, plan: Plan) -> Plan | None:
+        """Return the plan for the build of a plan's release that PyPI has, where that is for CUDA and runs here."""
+        found = self.plan_for(f"{plan.torch}+{self._of_pypi(plan)}") if plan.backend is Backend.CUDA else None
+        return found if found and found.backend is plan.backend else None
+
+    def _of_pypi(self, plan: Plan) -> str:
+        """Return the build of a plan's torch that PyPI has, such as "cu132", which on Linux is one for CUDA."""
+        return self.case.catalog.build_of(plan.torch, "pypi", self.platform)
+
+    def is_build(self, version: str, plan: Plan) -> bool:
+        """Return whether a version of torch or its family, from a source of several builds, is of a plan's build."""
+        local, own = version.partition("+")[2], label(plan)
+        if own:
+            return (local or self._of_pypi(plan)) == own
+        return local.startswith("rocm") if plan.backend is Backend.ROCM else not local
+
+    @property
+    def platform(self) -> str:
+        """The platform that the wheels are for, "" where there is none."""
+        return self.target.platform if isinstance(self.target, Target) else ""
+
+    @cached_property
+    def requested(self) -> dict[Requirement, str]:
+        """What the user asks for on this machine, with canonical names, of which one may stand there several times."""
+        return {need: str(canonicalize_name(need.name)) for need in requested_packages(*self.case)}
+
+    @cached_property
+    def _companions(self) -> list[Requirement]:
+        return [need for need, name in self.requested.items() if find_companion(name)]
+
+    def _other_cuda(self, plan: Plan) -> dict[Requirement, frozenset[int]]:
+        """Return what is asked for and built for another CUDA than a plan's alone, with the majors that it needs."""
+        majors = {need: other_cuda(need, plan.torch, plan.variant, self.platform) for need in self._companions}
+        return {need: those for need, those in majors.items() if those}
+
+    def _is_late(self, plan: Plan) -> bool:
+        """Return whether an older torch serves the hardware better, or what is asked for."""
+        choice = self._choice
+        newer = choice and plan.backend is choice.backend and number(plan.torch) > number(choice.torch)
+        return bool(newer or self._other_cuda(plan))
+
+    def _wanted(self, plan: Plan, release: TorchRelease) -> Plan | None:
+        """Return the plan for a build of the CUDA that something asked for needs, else for one that a project names."""
+        tags = release.variants.get(self.platform, ())
+        if not (needs := self._other_cuda(plan)):
+            named = (f"{release.version}+{tag}" for tag in self.case.request.builds if tag in tags and tag != "cpu")
+            return next(filter(None, map(self.plan_for, named)), None)
+        majors = frozenset[int]().union(*needs.values())
+        right = [tag for tag in tags if cuda_major(release.version, tag, self.platform) in majors]
+        builds = (f"{release.version}+{tag}" for tag in sorted(right, key=number, reverse=True))
+        return next(filter(None, map(self.plan_for, builds)), None)
+
+    def why_other_cuda(self, plan: Plan) -> list[Message]:
+        """Say what is built for another CUDA than the planner's choice, where a plan has torch for that one instead."""
+        choice = self._choice
+        if choice is None or self._other_cuda(plan):
+            return []
+        text = _(
+            "{package} is built for CUDA {cuda}, so the plan takes a build of torch for that CUDA instead of {torch} "
+            "({variant})."
+        )
+        text = text.format(torch=choice.torch, variant=choice.variant)
+        needs = self._other_cuda(choice).items()
+        return [text.format(package=need, cuda=", ".join(map(str, sorted(those)))) for need, those in needs]
 
 
-def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, case: PlanInputs) -> Plan | None:
-    """Return the plan for a release's best build for some CUDA majors, None where the hardware allows none."""
-    tags = [tag for tag in release.variants.get(target.platform, ()) if tag.startswith("cu")]
-    right = (tag for tag in tags if cuda_major(release.version, tag, target.platform) in majors)
-    builds = (f"{release.version}+{tag}" for tag in sorted(right, key=number, reverse=True))
-    return next(filter(None, (_plan_for(build, target.python, case) for build in builds)), None)
+def planned(case: PlanInputs) -> Planning:
+    """Return what the planner makes of a case, with what the packages that are asked for need beside torch."""
+    return with_needs(make_plans(*case), case)
 
 
-def _plan_for(build: str, python: str, case: PlanInputs) -> Plan | None:
-    """Return the plan for a build such as "2.15.0+cu130", None where the hardware or the request does not allow it."""
-    pins = (*case.request.pins, f"torch=={build}")
-    choice = _planned(case.machine, case.catalog, replace(case.request, pins=pins, python=python or None)).choice
-    return choice if choice and f"{choice.torch}+{choice.variant}" == build else None
-
-
-def pypis_build(plan: Plan, machine: Machine, catalog: Catalog, request: Request) -> Plan | None:
-    """Return the plan for the build of a plan's release that PyPI itself has, where that is for CUDA and runs here."""
-    if plan.backend is not Backend.CUDA:
-        return None
-    case = PlanInputs(machine, catalog, replace(request, backend=plan.backend))
-    return _plan_for(f"{plan.torch}+{_of_pypi(plan, machine, catalog)}", plan.python, case)
-
-
-def _of_pypi(plan: Plan, machine: Machine, catalog: Catalog) -> str:
-    """Return the build of a plan's torch that PyPI has, such as "cu132", which on Linux is one for CUDA."""
-    target = find_target(machine, Request(python=plan.python), catalog)
-    return catalog.build_of(plan.torch, "pypi", target.platform) if isinstance(target, Target) else ""
+def kind_of(plan: Plan) -> int:
+    """Return the kind of a plan: `GPU`, `DIRECTML` or `CPU`."""
+    return {Backend.DIRECTML: DIRECTML, Backend.CPU: CPU}.get(plan.backend, GPU)
 
 
 def label(plan: Plan) -> str:
     """Return the local version of a plan's torch, such as "cu132"; "" for one without, and for AMD's own index."""
     return "cpu" if plan.backend is Backend.DIRECTML else "" if plan.variant in {"pypi", AMD_INDEX} else plan.variant
-
-
-def is_build(version: str, plan: Plan, machine: Machine, catalog: Catalog) -> bool:
-    """Return whether a version of torch or of its family, from a source that may hold several, is of a plan's build."""
-    local, own = version.partition("+")[2], label(plan)
-    if own:
-        return (local or _of_pypi(plan, machine, catalog)) == own
-    return local.startswith("rocm") if plan.backend is Backend.ROCM else not local
 
 
 @cache
@@ -173,37 +250,22 @@ def without_other_builds(build: str, catalog: Catalog) -> tuple[str, ...]:
     return tuple(sorted(found)) if build else ()
 
 
-def tied(plan: Plan, versions: Mapping[str, str]) -> Plan:
-    """Return a plan whose lines for torch and its family name the builds that were found, as in torch==2.15.0+cu132."""
+def tied(plan: Plan, versions: Mapping[str, str], *, local: bool) -> Plan:
+    """Return a plan whose lines for torch's family name the versions that were found.
+
+    Where a source holds several builds (`local`), torch's own too, and their build, as in torch==2.15.0+cu132.
+    """
     lines = []
     for line in plan.requirements:
-        need, version = Requirement(line), versions.get(name_of(line), "")
-        need.specifier = SpecifierSet(f"=={version}" if version else "")
-        lines.append(str(need) if name_of(line) in CORE and version and "+" in line + version else line)
+        need, version = copy(requirement(line)), versions.get(name_of(line), "")
+        if version and name_of(line) in (CORE if local and "+" in line + version else FAMILY):
+            need.specifier = SpecifierSet(f"=={version if local else version.partition('+')[0]}")
+            line = str(need)  # noqa: PLW2901 - as it is found
+        lines.append(line)
     return replace(plan, requirements=tuple(lines))
 
 
-def with_family(plan: Plan, versions: Mapping[str, str]) -> Plan:
-    """Return a plan with those versions of torchvision and torchaudio that were found."""
-    lines = (f"{name}=={versions[name]}" if (name := name_of(line)) in FAMILY else line for line in plan.requirements)
-    return replace(plan, requirements=tuple(lines))
-
-
-def bands(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
-    """Put the neighbours in that order together that come from one index and differ by their torch alone.
-
-    One question to a resolver covers such a band.
-    """
-
-    def build(plan: Plan) -> tuple[object, ...]:
-        alone = plan.backend is Backend.DIRECTML  # which ties torchvision and itself to one torch
-        env = tuple(sorted(plan.env.items()))
-        return plan.backend, plan.variant, plan.index_url, env, _own_triton(plan), plan.torch if alone else ""
-
-    return (list(group) for _build, group in itertools.groupby(plans, key=build))
-
-
-def _own_triton(plan: Plan) -> tuple[str, ...]:
+def own_triton(plan: Plan) -> tuple[str, ...]:
     """Return the Triton that a build for ROCm or XPU needs, which its own index alone has and so must be asked for.
 
     A release that the tables do not know yet is taken to need the one of the release before.
@@ -218,38 +280,7 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
     return ()
 
 
-def question(
-    band: Sequence[Plan], machine: Machine, catalog: Catalog, request: Request, *, exact: bool = False
-) -> Plan:
-    """Return the plan to ask a resolver for: torch within the band's releases, and the user's own lines first.
-
-    A resolver settles what comes first at its newest, so torch is fitted to the user's packages, not they to torch.
-    What the tables of companions alone know of the newest release goes along as constraints. With `exact` the lines
-    are those of the one plan in the band.
-    """
-    plan, target = band[0], find_target(machine, request, catalog)
-    if not isinstance(target, Target):
-        return plan
-    own = [need for need in requested_packages(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
-    named = {canonicalize_name(need.name) for need in own}
-    lines = {line: name_of(line) for line in plan.requirements}
-    first = [line for line, name in lines.items() if name in named] if exact else list(map(str, own))
-    rest = [line if exact else _loosened(line, band) for line, name in lines.items() if name not in named]
-    # Newer releases of torchvision and torchaudio, where something else brings them, name no torch that they need, and
-    # on torch's own indexes some name one that is not the best.
-    companions = pairs(plan, catalog, FAMILY if plan.index_url else {*FAMILY} - {*named, *lines.values()})
-    return replace(
-        plan,
-        requirements=tuple(dict.fromkeys((*first, *rest, *_own_triton(plan)))),
-        constraints=(
-            *plan.constraints,
-            *_constraints_for(plan.torch, plan.variant, target.platform),
-            *companions,
-        ),
-    )
-
-
-def pairs(plan: Plan, catalog: Catalog, names: Collection[str]) -> tuple[str, ...]:
+def family_bounds(plan: Plan, catalog: Catalog, names: Collection[str]) -> tuple[str, ...]:
     """Return lines for those of some packages that are torch's family: at most the version that goes with a plan's.
 
     Not exactly that: an index of torch's may hold it for another release alone.
@@ -263,11 +294,14 @@ def pairs(plan: Plan, catalog: Catalog, names: Collection[str]) -> tuple[str, ..
     )
 
 
-_constraints_for = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over
+table_bounds = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same builds over and over
 
 
-def _loosened(line: str, band: Sequence[Plan]) -> str:
-    """Widen the line that asks for torch to the band's releases; a companion is chosen by its own metadata."""
+def loosened(line: str, torches: Sequence[str]) -> str:
+    """Widen the line that asks for torch from the newest to the oldest of some releases.
+
+    A companion is chosen by its own metadata.
+    """
     need = requirement(line)
     extras = f"[{','.join(sorted(need.extras))}]" if need.extras else ""
     if name_of(line) in FAMILY:
@@ -275,7 +309,7 @@ def _loosened(line: str, band: Sequence[Plan]) -> str:
     if name_of(line) != "torch":
         return line
     # A local part, as in 2.14.1+cu130, sorts after the release itself, and "<=2.14.1" takes it in all the same.
-    return f"torch{extras}>={band[-1].torch},<={band[0].torch}"
+    return f"torch{extras}>={torches[-1]},<={torches[0]}"
 
 
 def satisfied(plan: Plan, versions: Mapping[str, str]) -> bool:

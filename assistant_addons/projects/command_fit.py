@@ -1,44 +1,36 @@
-"""`assistant fit`: whether a language model goes into the memory of this machine's card."""
+"""`assistant fit`: whether a model goes into the memory of this machine's card."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from assistant.api import BadInput, Message, NothingFits, _, sentences
+from assistant.api import BadInput, Message, NothingFits, _, render, sentences
 from assistant.api.journey import check_each, find_host, read_text, refuse_several, replay_option
 from assistant.api.records import Backend, Machine, from_json
 from assistant.api.steps import detect, load_catalog, make_plans
 from assistant.api.terminal import echo, echo_json, json_option
 from assistant.api.texts import verbatim
 from assistant_addons.projects.memory import (
+    LIGHTS,
     Estimate,
-    Shape,
     Verdict,
     estimate,
     format_of,
     judge,
+    judge_stated,
     largest_card,
     read_shape,
 )
+from assistant_addons.projects.models import Named, count_of, find_model
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 _LONGEST = 10**8  # chosen: tokens; no model has a context that comes near
 _CONFIG_LIMIT = 10**7  # chosen: bytes; such a file has some KB
 
 
-def _count(text: str) -> int:
-    """Read a number of parameters: 8B, 600M, 8030261248."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmbt]?)", text.strip().lower())
-    number = round(float(found[1]) * _UNITS[found[2]]) if found else 0
-    if not 10**6 <= number <= 10**14:  # from the smallest model to a hundred times the largest
-        raise BadInput(_("'{text}' is not a number of parameters.", text=text), hint=_("Write it like 8B or 600M."))
-    return number
-
-
 @click.command()
+@click.argument("name", metavar="[MODEL]", default="")
 @click.option("--parameters", default="", metavar="N", help="How many parameters the model has, such as 8B.")
 @click.option(
     "--bits",
@@ -72,28 +64,100 @@ def fit(
     memory: float | None,
     *,
     as_json: bool,
-    **model: Any,  # noqa: ANN401 - the options of the model
+    **model: Any,  # noqa: ANN401 - the name and the options of the model
 ) -> None:
-    """Estimate whether a language model fits into the card's memory."""
+    """Estimate whether a model fits into the card's memory: by its name, such as llama3.1-8b or sdxl, or its size."""
     refuse_several(machine=machine, replay=replay, memory=memory)
-    parameters, context, config = (model[name] for name in ("parameters", "context", "config"))
+    named = find_model(model["name"]) if model["name"] and not (model["parameters"] or model["config"]) else None
+    has, place = (memory, _("the card")) if memory else _memory_of(machine, replay)
+    answer = _stated(named, has, place) if named and named.gb else _estimated(named, model, has, place)
+    if as_json:
+        light = LIGHTS[answer.verdict] if has else ""
+        echo_json({**answer.facts, "has": has, "verdict": answer.verdict.value, "light": light, "text": answer.text})
+    else:
+        from assistant.api.journey import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+
+        draw_rows((), answer.rows)
+        echo(f"{_SIGNS[LIGHTS[answer.verdict]] if has else '?'} {render(answer.text)}")
+    context_.exit(NothingFits.exit_code if answer.verdict is Verdict.NOT else 0)
+
+
+_SIGNS = {"green": "✓", "amber": "!", "red": "✗"}
+
+
+class Answer(NamedTuple):
+    """Whether it fits, in words, the figures that this rests on, and what `--json` tells beside."""
+
+    verdict: Verdict
+    text: Message
+    rows: tuple[tuple[Message, str], ...]
+    facts: dict[str, Any]
+
+
+def _stated(model: Named, has: float | None, place: Message) -> Answer:
+    """Answer for a model of which somebody states what it takes."""
+    verdict = judge_stated(model.gb, model.least, has)
+    slow = _("It may run with fewer bits, or more slowly with parts of it in main memory.")
+    text = sentences((_verdict(verdict, has, place), slow if verdict is Verdict.TIGHT else ""))
+    row = (_("{model}, as {by} states", model=model.key, by=model.by), f"{model.gb:g} GB")
+    facts = {"model": model.key, "need": {"gb": model.gb, "least": model.least}, "by": model.by}
+    return Answer(verdict, text, (row,), facts)
+
+
+def _estimated(named: Named | None, model: dict[str, Any], has: float | None, place: Message) -> Answer:
+    """Answer for a language model: by its config.json, by the size that is given, or by its name."""
+    config, size, context = model["config"], model["parameters"], model["context"]
     shape = read_shape(read_text(config, _CONFIG_LIMIT), config) if config else None
-    count = _count(parameters) if parameters else shape.parameters if shape else 0
+    count = count_of(size) if size else named.parameters if named else shape.parameters if shape else 0
+    if size and not count:
+        raise BadInput(_("'{text}' is not a number of parameters.", text=size), hint=_("Write it like 8B or 600M."))
     if not count:
         raise BadInput(
             _("The number of parameters is not known."), hint=_("Give it, for example with --parameters 8B.")
         )
-    kind = format_of(model["bits"] or (shape.format if shape and shape.format else "16"))
+    kind = format_of(model["bits"] or (named and named.format) or (shape and shape.format) or "16")
     need = estimate(count, kind, context, shape)
-    has, place = (memory, _("the card")) if memory else _memory_of(machine, replay)
     verdict = judge(need, has)
-    if as_json:
-        answer = {"parameters": count, "format": kind.key, "need": need, "has": has, "verdict": verdict.value}
-        echo_json({**answer, "text": _sentence(verdict, need, has, place, shape)})
-    else:
-        _draw(need, count, kind.key, context)
-        echo(_sentence(verdict, need, has, place, shape))
-    context_.exit(NothingFits.exit_code if verdict is Verdict.NOT else 0)
+    text = sentences((_verdict(verdict, has, place), _help(verdict, need, has, exact=shape is not None)))
+    facts = {"parameters": count, "format": kind.key, "need": need}
+    return Answer(verdict, text, _rows(need, count, kind.key, context), facts)
+
+
+def _rows(need: Estimate, parameters: int, kind: str, context: int) -> tuple[tuple[Message, str], ...]:
+    """Return the parts of an estimate."""
+    low, high = need.cache_least, need.cache_most
+    least, most = need.range
+    cache = f"{low:.1f} GB" if round(low, 1) == round(high, 1) else f"{low:.1f}–{high:.1f} GB"
+    weights = _("Weights ({billions:.1f} billion parameters, {kind})", billions=parameters / 1e9, kind=kind)
+    return (
+        (weights, f"{need.weights:.1f} GB"),
+        (_("Context of {tokens} tokens", tokens=context), cache),
+        (_("Everything else"), f"{need.overhead:.1f} GB"),
+        (_("Total (estimate)"), f"{least:.1f}–{most:.1f} GB"),
+    )
+
+
+def _help(verdict: Verdict, need: Estimate, has: float | None, *, exact: bool) -> Message | str:
+    """Say what would help; `exact` where the model's shape is known."""
+    if verdict is Verdict.UNKNOWN and has is not None and not exact:
+        return _("Name the model's config.json with --config for an exact answer.")
+    if verdict is Verdict.NOT and has is not None and need.weights < has:
+        return _("A shorter context, fewer bits or a second card would help.")
+    if verdict is Verdict.NOT:
+        return _("Fewer bits, a smaller model or a second card would help.")
+    return _("A shorter context or fewer bits would leave more room.") if verdict is Verdict.TIGHT else ""
+
+
+def _verdict(verdict: Verdict, has: float | None, place: Message) -> Message:
+    if has is None:
+        return _("How much memory {place} has is not known; give it with --memory.", place=place)
+    text = {
+        Verdict.FITS: _("It fits: {place} has {has:.1f} GB."),
+        Verdict.TIGHT: _("It is tight: {place} has {has:.1f} GB, and other programs take some of it."),
+        Verdict.NOT: _("It does not fit: {place} has {has:.1f} GB."),
+        Verdict.UNKNOWN: _("It depends on how the model stores its context: {place} has {has:.1f} GB."),
+    }[verdict]
+    return text.format(place=place, has=has)
 
 
 def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, Message]:
@@ -104,43 +168,3 @@ def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, M
         return here.memory_gb, _("the machine")
     name, memory = largest_card(here, plan.backend)
     return memory, verbatim(name)
-
-
-def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
-    from assistant.api.journey import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
-
-    low, high = need.cache_least, need.cache_most
-    cache = f"{low:.1f} GB" if round(low, 1) == round(high, 1) else f"{low:.1f}–{high:.1f} GB"
-    least, most = need.range
-    weights = _("Weights ({billions:.1f} billion parameters, {kind})", billions=parameters / 1e9, kind=kind)
-    draw_rows(
-        (),
-        (
-            (weights, f"{need.weights:.1f} GB"),
-            (_("Context of {tokens} tokens", tokens=context), cache),
-            (_("Everything else"), f"{need.overhead:.1f} GB"),
-            (_("Total (estimate)"), f"{least:.1f}–{most:.1f} GB"),
-        ),
-    )
-
-
-def _sentence(verdict: Verdict, need: Estimate, has: float | None, place: Message, shape: Shape | None) -> Message:
-    """Say whether it fits, and what would help where it does not."""
-    if has is None:
-        return _("How much memory {place} has is not known; give it with --memory.", place=place)
-    text = {
-        Verdict.FITS: _("It fits: {place} has {has:.1f} GB."),
-        Verdict.TIGHT: _("It is tight: {place} has {has:.1f} GB, and other programs take some of it."),
-        Verdict.NOT: _("It does not fit: {place} has {has:.1f} GB."),
-        Verdict.UNKNOWN: _("It depends on how the model stores its context: {place} has {has:.1f} GB."),
-    }[verdict].format(place=place, has=has)
-    help_: Message | str = ""
-    if verdict is Verdict.UNKNOWN and shape is None:
-        help_ = _("Name the model's config.json with --config for an exact answer.")
-    elif verdict is Verdict.NOT and need.weights < has:
-        help_ = _("A shorter context, fewer bits or a second card would help.")
-    elif verdict is Verdict.NOT:
-        help_ = _("Fewer bits, a smaller model or a second card would help.")
-    elif verdict is Verdict.TIGHT:
-        help_ = _("A shorter context or fewer bits would leave more room.")
-    return sentences((text, help_))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from assistant.api import Message, NothingFits, WorkFailed, _, render, replace
 from assistant.api.planning import PlanInputs, Tools, warn_unchecked, with_python_reason
 from assistant.api.records import Planning
+from assistant_addons.projects.builds import Band
 from assistant_addons.projects.companions import with_needs
-from assistant_addons.projects.proof import explained, refused
+from assistant_addons.projects.proof import explained, otherwise
 from assistant_addons.projects.search import Search
 
 # Chosen: what is assumed of a system whose version is not given, which is RHEL 8 or the first macOS with MPS, and a
@@ -61,15 +62,15 @@ def _decided(planning: Planning, case: PlanInputs, tools: Tools) -> Planning:
     python = planning.choice.python
     search = Search(case._replace(request=replace(case.request, python=python)), tools, planning)
     try:
-        outcome = search.run() or search.answer([planning.choice], exact=True)
-        if outcome.plan is None and not outcome.trial.unchecked:
-            return refused(search, outcome.trial, case)
+        outcome = search.run() or search.answer(Band(planning.choice, (planning.choice.torch,)))
+        if outcome.trial.unchecked:
+            return warn_unchecked(planning, outcome.trial.unchecked)
+        if outcome.plan is None or outcome.lessons.only_source:
+            return otherwise(search, outcome, case)
     except NothingFits:
         raise
     except WorkFailed as error:  # uv knows no such platform, or may not be used
         return warn_unchecked(planning, error.message)
-    if outcome.plan is None:
-        return warn_unchecked(planning, outcome.trial.unchecked)
     found = explained(search, outcome)
     here = case.machine.python
     if here and not case.request.python and not here.startswith(python):

@@ -9,6 +9,7 @@ part rests on, brings an HTTP client for them and has had no release since.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
@@ -194,26 +195,18 @@ def read_code(root: Path, gathering: Gathering) -> bool:
 
 def _files(root: Path) -> tuple[list[Path], bool]:
     """List the code below a folder, the upper folders first, and whether that is all of it; links are not followed."""
-    found: list[Path] = []
-    waiting, folders = [root], 0
-    while waiting and folders < MOST_FOLDERS:
-        folders += 1
-        try:
-            entries = sorted(os.scandir(waiting.pop(0)), key=lambda entry: entry.name)
-        except OSError:
+    found, walk = list[Path](), os.walk(root)
+    for folder, below, names in itertools.islice(walk, MOST_FOLDERS):
+        if "pyvenv.cfg" in names:
+            below.clear()
             continue
-        if any(entry.name == "pyvenv.cfg" for entry in entries):
-            continue
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name in _PASSED_OVER:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(Path(entry.path))
-            elif entry.name.endswith(".py") and entry.name != "setup.py" and entry.is_file(follow_symlinks=False):
-                if len(found) == MOST_FILES:
-                    return found, False
-                found.append(Path(entry.path))
-    return found, not waiting
+        below[:] = sorted(name for name in below if name[0] != "." and name not in _PASSED_OVER)  # it goes into these
+        found += (
+            Path(folder, name) for name in names if name.endswith(".py") and name[0] != "." and name != "setup.py"
+        )
+    found.sort(key=lambda path: (len(path.parts), path))
+    files = [path for path in found if not path.is_symlink()]
+    return files[:MOST_FILES], len(files) <= MOST_FILES and next(walk, None) is None
 
 
 def _modules(root: Path, files: Iterable[Path]) -> Mapping[Path, set[str]]:

@@ -32,6 +32,11 @@ class Format(Record, frozen=True):
     embeddings: float = 0
     gguf: bool = False
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """How it stands in a model's name, whose words are joined by hyphens; a bare number says nothing there."""
+        return tuple(name.replace("_", "-") for name in (self.key, *self.also) if not name.isdigit())
+
 
 class Rules(Record, frozen=True):
     """What an estimate adds to weights and cache, in GiB, and where the verdicts part, as shares of the card's memory.
@@ -57,14 +62,18 @@ def rules() -> Rules:
     return load("memory.rules", Rules)[0]
 
 
+def formats() -> tuple[Format, ...]:
+    """Return all formats of weights."""
+    return load("memory.formats", Format)
+
+
 def format_of(name: str) -> Format:
     """Find a format by one of its names, or by plain bits ("4" is llama.cpp's usual one); raise `BadInput` for none."""
     wanted = name.strip().lower()
-    rows = load("memory.formats", Format)
-    for row in rows:
+    for row in formats():
         if wanted in (row.key, *row.also):
             return row
-    names = ", ".join(row.key for row in rows)
+    names = ", ".join(row.key for row in formats())
     raise BadInput(
         _("'{name}' is not a known weight format.", name=name),
         hint=_("Choose one of: {names}.", names=names, option="--bits"),
@@ -100,6 +109,18 @@ class Verdict(Enum):
     TIGHT = "tight"
     NOT = "not"
     UNKNOWN = "unknown"
+
+
+LIGHTS = {Verdict.FITS: "green", Verdict.TIGHT: "amber", Verdict.UNKNOWN: "amber", Verdict.NOT: "red"}
+
+
+def judge_stated(gb: float, least: float, has: float | None) -> Verdict:
+    """Return whether a card of `has` GiB holds what is stated to take `gb`; less is said to be slow, not impossible."""
+    if has is None:
+        return Verdict.UNKNOWN
+    if holds(has, gb):
+        return Verdict.FITS
+    return Verdict.NOT if least and not holds(has, least) else Verdict.TIGHT
 
 
 class Estimate(Record, frozen=True, omit_defaults=False):

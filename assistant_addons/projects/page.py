@@ -9,8 +9,9 @@ import ipywidgets as widgets
 from assistant.api import BadInput, Text, _, render, replace, say
 from assistant.api.notebook import Action, AddonPart, Choose, Drawing, Page, Session, State, html, make
 from assistant.api.planning import bundles, find_bundle, load_catalog, make_plans, rejection_reason
-from assistant.api.records import Machine, Request
+from assistant.api.records import Backend, Machine, Request
 from assistant.api.texts import Markup
+from assistant_addons.projects.memory import largest_card
 from assistant_addons.projects.read import read_project
 from assistant_addons.projects.recipe_plans import memory_warning
 from assistant_addons.projects.recipes import Group, Recipe, groups, recipes
@@ -20,10 +21,14 @@ PLAIN = "minimal"  # the area, and the bundle, of those who want nothing beside 
 
 
 class Fit(NamedTuple):
-    """How well a recipe fits a machine: "good", "warning" or "bad", and why it is not good."""
+    """How well a recipe fits a machine: "good", "warning" or "bad", why it is not good, and what that rests on.
+
+    `figures` are the GB that its smallest use takes and that the card has; None where one is not known.
+    """
 
     light: str
     why: Text = ""
+    figures: tuple[float, float] | None = None
 
 
 class PurposePart(AddonPart):
@@ -93,8 +98,10 @@ def judge_fit(recipe: Recipe, machine: Machine) -> Fit:
     planning = make_plans(machine, load_catalog(), Request(bundle=recipe.key))
     if planning.choice is None:
         return Fit("bad", rejection_reason(planning.rejected[0]))
-    short = memory_warning(recipe, planning.choice, machine)
-    return Fit("warning", short) if short else Fit("good")
+    plan = planning.choice
+    short, (_card, has) = memory_warning(recipe, plan, machine), largest_card(machine, plan.backend)
+    figures = (recipe.least.gb, round(has, 1)) if recipe.least and has and plan.backend is not Backend.CPU else None
+    return Fit("warning", short, figures) if short else Fit("good", figures=figures)
 
 
 def draw_areas(area: str, fits: dict[str, Fit]) -> Markup:
@@ -129,7 +136,10 @@ def draw_area(area: str, chosen: str, fits: dict[str, Fit]) -> Markup:
 
 def _recipe_tile(recipe: Recipe, fit: Fit) -> html.Tile:
     """Return a recipe's card: what it is for, or what stands against it."""
-    words = {"good": say("fits"), "warning": say("may not fit"), "bad": say("does not run here")}.get(fit.light, "")
+    fits = say("fits")
+    if fit.figures:
+        fits = say("fits: {need:g} of {has:g} GB", need=fit.figures[0], has=fit.figures[1])
+    words = {"good": fits, "warning": say("may not fit"), "bad": say("does not run here")}.get(fit.light, "")
     return html.Tile(
         f"{FOR}:{recipe.key}",
         render(recipe.name),

@@ -1,9 +1,8 @@
-"""What `pyproject.toml` declares: the standard's tables, uv's additions, and the files that setuptools reads."""
+"""What `pyproject.toml` declares: the standard's tables, and uv's additions."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -12,12 +11,10 @@ from packaging.utils import canonicalize_name
 from assistant.api import _
 from assistant.api.planning import carried_by_torch_index
 from assistant_addons.projects.gathering import Gathering
-from assistant_addons.projects.requirements import read_requirements
 from assistant_addons.projects.source import (
     TOO_DEEP,
     NotRead,
     Source,
-    is_file,
     marked,
     not_read,
     refused,
@@ -45,14 +42,12 @@ def take_pyproject(text: str, source: Source, gathering: Gathering) -> bool:
         gathering.note(_("{name} in {file} was ignored.", name="dependencies", file=source.label))
     for line in map(str, [*rows(needs), *optional]):
         _take(line, places, source, gathering)
-    by_setuptools = _take_dynamic(dynamic, table(table(tools.get("setuptools")).get("dynamic")), source, gathering)
-    elsewhere = "optional-dependencies" in dynamic and not by_setuptools
-    gathering.offer({*parts, *by_setuptools}, taken, source, whole=bool(project) and not elsewhere)
+    gathering.offer(parts, taken, source, whole=bool(project) and "optional-dependencies" not in dynamic)
     if requires_python := project.get("requires-python"):
         gathering.take_pythons(str(requires_python))
     _take_uv(uv, source, gathering)
-    declares = bool(parts) or "dependencies" in project or ("dependencies" in dynamic and "setuptools" in tools)
-    if fault := _of_another_tool(tools, source):
+    declares = "dependencies" not in dynamic and (bool(parts) or "dependencies" in project)
+    if fault := _of_another_tool(tools, dynamic, source):
         if not declares:
             raise fault
         gathering.note_fault(fault)
@@ -60,11 +55,14 @@ def take_pyproject(text: str, source: Source, gathering: Gathering) -> bool:
 
 
 # [tool.poetry.dependencies], [tool.poetry.group.dev.dependencies], [tool.pixi.pypi-dependencies]
-def _of_another_tool(tools: dict[str, Any], source: Source) -> NotRead | None:
-    """Return the error for a table of another tool's in which it lists packages, None where there is none."""
+def _of_another_tool(tools: dict[str, Any], dynamic: list[Any], source: Source) -> NotRead | None:
+    """Return the error for what another tool lists, or fills in when it builds the project; None where nothing is."""
     lists = {"dependencies", "pypi-dependencies", "dev-dependencies", "group", "feature"}
     named = (name for name in ("poetry", "pixi") if lists & table(tools.get(name)).keys())
-    return next((not_read(f"{name}.lock", f"[tool.{name}] in {source.name}") for name in named), None)
+    built = ["dynamic pyproject.toml"] if "dependencies" in dynamic else []
+    kinds = [(f"{name}.lock", f"[tool.{name}] in {source.name}") for name in named]
+    kinds += [(name, f"dynamic in {source.name}") for name in built]
+    return next((not_read(kind, file) for kind, file in kinds), None)
 
 
 # [project.optional-dependencies], [dependency-groups] (PEP 735), and dev-dependencies of [tool.uv], a group of its own
@@ -110,24 +108,6 @@ def _parsed(line: str) -> Requirement | None:
         return Requirement(line)
     except InvalidRequirement:
         return None
-
-
-# [tool.setuptools.dynamic]
-# dependencies = { file = ["requirements.txt"] }
-# optional-dependencies.train = { file = "train.txt" }
-def _take_dynamic(fields: list[Any], tables: dict[str, Any], source: Source, gathering: Gathering) -> Iterable[str]:
-    """Take the requirement files that setuptools reads for the dynamic fields; return the optional parts with some."""
-    optional = table(tables.get("optional-dependencies")) if "optional-dependencies" in fields else {}
-    wanted = [lists for name, lists in optional.items() if canonicalize_name(name) in source.extras]
-    wanted += [tables.get("dependencies")] if "dependencies" in fields else []
-    for given in (table(lists).get("file", []) for lists in wanted):
-        for file in [given] if isinstance(given, str) else map(str, rows(given)):
-            path = source.beside(file)
-            if path and is_file(path):
-                read_requirements(path, gathering)
-            else:
-                gathering.skip(file, _("it does not exist"))
-    return optional
 
 
 # [tool.uv.sources]

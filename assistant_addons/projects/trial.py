@@ -121,22 +121,6 @@ def read_trace(lines: Iterable[str], on: str = "") -> Trace:
     return Trace(chose=chose, needs=tuple(needs), names=tuple(names))
 
 
-class Derivation(Record, frozen=True):
-    """Why nothing fits, from uv's own proof: the `names` that quarrel, those that no source has (`missing`).
-
-    `pythons` says that another Python may have what is missing; `others` are those that uv found wheels for, if any.
-    `elsewhere` is a package that the first index has in other versions, with that index, where a later index was not
-    asked for it. `locked_out` says that an index wants a login, so that nobody knows what is missing there.
-    """
-
-    names: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    pythons: bool = False
-    others: tuple[str, ...] = ()
-    elsewhere: tuple[str, str] | None = None
-    locked_out: bool = False
-
-
 # error: No solution found when resolving dependencies
 #   cause: Because all versions of xformers depend on torch==2.6.0 and environment depends on xformers==0.0.29.post3, we
 #          can conclude that environment depends on torch==2.6.0.
@@ -152,7 +136,9 @@ _OTHER_PYTHON = re.compile(r"requires? Python|does not satisfy Python|(?:ABI|imp
 _WORD = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 # hint: `torch` was found on https://mirror.example/simple, but not at the requested version (torch==2.9.1). A
 #       compatible version may be available on a subsequent index (e.g., https://h.example/simple). …
-_ON_FIRST_INDEX = re.compile(r"hint: `([\w.-]{1,200})` was found on (\S{1,2000}), but not at the requested version")
+_ON_FIRST_INDEX = re.compile(
+    r"hint: (`[\w.-]{1,200}` was found on \S{1,2000}, but not at the requested version.*?)(?= hint:|$)"
+)
 # hint: You require CPython 3.12 (`cp312`), but we only found wheels for `old` (v1.0) with the following Python ABI
 #       tags: `cp310`, `cp311`
 _TAGS = re.compile(r"following Python (?:ABI|implementation|version) tags?:((?:,? `\w{1,20}`)+)")
@@ -161,46 +147,57 @@ _TAGS = re.compile(r"following Python (?:ABI|implementation|version) tags?:((?:,
 _LOCKED_OUT = re.compile(r"hint: An index (?:URL )?\(\S{1,2000}\) (?:returned|could not be queried)")
 
 
-def read_derivation(text: str, known: Iterable[str]) -> Derivation:
-    """Read uv's proof that nothing fits, and its hints; `known` are the names that may stand in it, canonical."""
-    text = " ".join(text.split())
-    proof = text.partition("hint:")[0]
-    first = _ON_FIRST_INDEX.search(text)
-    known = set(known)
-    words = dict.fromkeys(canonicalize_name(word) for word in _WORD.findall(proof))
-    return Derivation(
-        names=tuple(word for word in words if word in known),
-        missing=tuple(dict.fromkeys(map(canonicalize_name, _MISSING.findall(proof)))),
-        pythons=_OTHER_PYTHON.search(proof) is not None,
-        others=tuple(f"3.{minor}" for minor in re.findall(r"`cp3(\d+)`", " ".join(_TAGS.findall(text)))),
-        elsewhere=(canonicalize_name(first[1]), first[2]) if first else None,
-        locked_out=_LOCKED_OUT.search(text) is not None,
-    )
-
-
 class Trial(Record, frozen=True):
-    """How the resolver answered: `versions` by package where the plan holds, else `refusal` with its own words.
+    """How the resolver answered: `versions` by package where the plan holds, else why not, in its own `words`.
 
-    `unchecked` is the reason where it could not answer at all, as an index was out of reach; `builds` names what comes
-    as source alone.
+    Of a refusal, `names` are those that quarrel, `missing` those that no source has, `builds` what comes as source
+    alone. `pythons` says that another Python may have what is missing; `others` are those that uv found wheels for, if
+    any. `locked_out` says that an index wants a login, so that nobody knows what is missing there.
+    `unchecked` is the reason where it could not answer at all, as an index was out of reach.
     """
 
     versions: dict[str, str] = {}
     trace: Trace = Trace()
-    refusal: Derivation | None = None
     words: Text = ""
-    unchecked: Text = ""
+    names: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     builds: tuple[str, ...] = ()
+    pythons: bool = False
+    others: tuple[str, ...] = ()
+    locked_out: bool = False
+    unchecked: Text = ""
 
     @property
     def holds(self) -> bool:
         """Whether the plan can be installed as it stands."""
-        return not (self.refusal or self.unchecked)
+        return bool(self.versions)
 
     @property
-    def blamed(self) -> tuple[str, ...]:
-        """The packages that a refusal names."""
-        return (*self.refusal.names, *self.refusal.missing) if self.refusal else ()
+    def torch(self) -> str:
+        """The release of torch that is taken, "" for none."""
+        return self.versions.get("torch", "").partition("+")[0]
+
+
+# environment depends on one of: torch>=2.7,<2.7.0+cpu torch>2.7.0+cpu,<2.7.0+cu126 torch>2.7.0+cu126,<=2.8.0 …
+_ONE_OF = re.compile(r"one of:(?: (torch\w*)[<>=]\S*\+\S*)+")
+
+
+def read_refusal(words: str, trace: Trace, builds: tuple[str, ...] = ()) -> Trial:
+    """Read uv's proof that nothing fits, and its hints; only what is in the `trace` can be a package in it."""
+    text = " ".join(words.rpartition("cause: ")[2].split())
+    proof = text.partition("hint:")[0]
+    rule, known = _ON_FIRST_INDEX.search(text), {*trace.names, *trace.chose}
+    found = dict.fromkeys(canonicalize_name(word) for word in _WORD.findall(proof))
+    return Trial(
+        trace=trace,
+        words=_ONE_OF.sub(r"\1", proof.strip())[:600] + (f" {rule[1]}"[:600] if rule else ""),
+        names=tuple(word for word in found if word in known),
+        missing=tuple(dict.fromkeys(map(canonicalize_name, _MISSING.findall(proof)))),
+        builds=builds,
+        pythons=_OTHER_PYTHON.search(proof) is not None,
+        others=tuple(f"3.{minor}" for minor in re.findall(r"`cp3(\d+)`", " ".join(_TAGS.findall(text)))),
+        locked_out=_LOCKED_OUT.search(text) is not None,
+    )
 
 
 def try_plan(plan: Plan, machine: Machine, tools: Tools, on: str = "torch", *, dependencies: bool = True) -> Trial:
@@ -217,18 +214,7 @@ def try_plan(plan: Plan, machine: Machine, tools: Tools, on: str = "torch", *, d
     # What comes as source alone is refused; offline, or without any package index, nothing is known.
     builds = tuple(canonicalize_name(Requirement(need).name) for need in answer.only_source)
     if answer.is_refusal and not answer.unreachable and (builds or "No solution found" in answer.words):
-        return _refused(answer.words, read_trace(answer.steps), builds)
+        return read_refusal(answer.words, read_trace(answer.steps), builds)
     if answer.unreachable:
         return Trial(unchecked=_("the package index cannot be reached: {reason}", reason=answer.unreachable))
     return Trial(unchecked=_("uv could not resolve it: {reason}", reason=" ".join(answer.words.split())[:400]))
-
-
-# environment depends on one of: torch>=2.7,<2.7.0+cpu torch>2.7.0+cpu,<2.7.0+cu126 torch>2.7.0+cu126,<=2.8.0 …
-_ONE_OF = re.compile(r"one of:(?: (torch\w*)[<>=]\S*\+\S*)+")
-
-
-def _refused(words: str, trace: Trace, builds: tuple[str, ...]) -> Trial:
-    proof_and_hints = words.rpartition("cause: ")[2]
-    proof = _ONE_OF.sub(r"\1", " ".join(proof_and_hints.partition("hint:")[0].split()))
-    refusal = read_derivation(proof_and_hints, {*trace.names, *trace.chose})
-    return Trial(trace=trace, refusal=refusal, words=proof[:600], builds=builds)

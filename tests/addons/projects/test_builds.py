@@ -9,8 +9,9 @@ from tables import each
 
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import make_plans
-from assistant_addons.projects.builds import bands, plans_for_releases, question, satisfied
+from assistant.plan import PlanInputs, make_plans
+from assistant_addons.projects import builds
+from assistant_addons.projects.builds import GPU, Builds, kind_of, loosened, own_triton, satisfied
 from assistant_addons.projects.proof import without_overwritten
 
 CATALOG = catalog_as_of("2.15.0")
@@ -32,53 +33,70 @@ RADEON = Machine(
 MAC = Machine(os="macos", os_version="15.1", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE, name="M3"),))
 
 
+def builds_of(machine: Machine, *pins: str) -> Builds:
+    """Return the builds for a machine."""
+    return Builds(PlanInputs(machine, CATALOG, Request(pins=pins)))
+
+
 @each("machine", [nvidia("8.9"), nvidia("12.0"), nvidia("6.1"), RADEON, MAC, Machine(os="windows")])
 def test_the_builds_begin_with_the_planners_choice_and_end_with_the_cpu(machine):
     """Each plan is what the planner chooses for its release; newest first, the CPU's last."""
-    plans = plans_for_releases(machine, CATALOG, Request())
-    assert (plans[0].variant, plans[0].torch) == (
-        make_plans(machine, CATALOG).choice.variant,
-        make_plans(machine, CATALOG).choice.torch,
-    )
+    found = builds_of(machine)
+    plans = list(found.ranked())
+    choice = make_plans(machine, CATALOG).choice
+    assert (plans[0].variant, plans[0].torch) == (choice.variant, choice.torch)
     on_cpu = [plan.backend is Backend.CPU for plan in plans]
     assert on_cpu == sorted(on_cpu)
     assert on_cpu[-1]
-    for band in bands(plans):
-        torches = [Version(plan.torch) for plan in band]
+    assert list(map(found.rank, plans)) == sorted(map(found.rank, plans))
+    for plan in plans:
+        band = found.band(plan, lambda _torch: True)
+        torches = list(map(Version, band.torches))
+        assert torches[0] == Version(plan.torch)
         assert torches == sorted(torches, reverse=True)
-        assert len({(plan.variant, plan.index_url) for plan in band}) == 1
 
 
 def test_the_builds_are_only_what_the_hardware_runs():
     """A card of 2025 has no code before torch 2.7."""
-    gpu = [plan for plan in plans_for_releases(nvidia("12.0"), CATALOG, Request()) if plan.backend is Backend.CUDA]
+    gpu = builds_of(nvidia("12.0")).ranked(kinds=(GPU,))
     assert min(Version(plan.torch) for plan in gpu) == Version("2.7.0")
 
 
-def test_a_question_bounds_torch_and_puts_the_users_lines_first():
-    """One question covers a band: the range takes in each of its releases, and those of no other band."""
-    request = Request(pins=("whisperx", "torchvision>=0.24"))
-    band = next(bands(plans_for_releases(nvidia("8.9", "580.95"), CATALOG, request)))
-    asked = question(band, nvidia("8.9", "580.95"), CATALOG, request)
-    assert asked.requirements[:2] == ("whisperx", "torchvision>=0.24")
-    torch = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
-    assert all(torch.specifier.contains(f"{plan.torch}+{plan.variant}") for plan in band)
-    plan, found = (
-        next(plan for plan in band if plan.torch == "2.14.0"),
-        {"torch": "2.14.0", "numpy": "2", "onnx": "1", "onnxruntime-gpu": "1.31", "nvidia-cublas-cu12": "12.9"},
-    )
+def test_a_release_is_planned_when_it_is_asked_for(monkeypatch):
+    """Thirty releases would take longer than the resolver does."""
+    found, asked = builds_of(nvidia("8.9")), []
+    planned = builds.planned
+    monkeypatch.setattr(builds, "planned", lambda case: asked.append(case) or planned(case))
+    assert next(found.ranked(lambda torch: torch == "2.8.0")).variant == "cu129"
+    assert len(asked) == 1
+    band = found.band(found.best, lambda _torch: True)
+    assert (band.torches[0], len(band.torches) > 3, len(asked)) == ("2.15.0", True, 2)
+
+
+def test_a_question_covers_the_releases_of_a_band_and_no_other():
+    """The local part of a build sorts after its release."""
+    torch = Requirement(loosened("torch[device-gfx1100]==2.15.0", ("2.15.0", "2.14.1", "2.13.0")))
+    assert torch.extras == {"device-gfx1100"}
+    inside = [torch.specifier.contains(f"{one}+cu132") for one in ("2.15.1", "2.15.0", "2.14.1", "2.13.0", "2.12.0")]
+    assert inside == [False, True, True, True, False]
+
+
+def test_what_is_found_for_a_band_holds_for_one_plan_of_it():
+    """The companions of another torch do not count."""
+    request = ("whisperx", "torchvision>=0.24")
+    plan = next(one for one in builds_of(nvidia("8.9", "580.95"), *request).ranked() if one.torch == "2.14.0")
+    found = {"torch": "2.14.0", "numpy": "2", "onnx": "1", "onnxruntime-gpu": "1.31", "nvidia-cublas-cu12": "12.9"}
     assert not satisfied(plan, {**found, "torchvision": "0.28.0", "whisperx": "1"})  # that of another torch
     assert satisfied(plan, {**found, "torchvision": "0.29.0", "whisperx": "1"})
 
 
 def test_a_build_for_rocm_names_the_triton_that_its_own_index_alone_has():
     """An index of torch's serves only what is asked for by name."""
-    for band in bands(plans_for_releases(RADEON, CATALOG, Request())):
-        names = {Requirement(line).name for line in question(band, RADEON, CATALOG, Request()).requirements}
-        if band[0].variant.startswith("rocm") and Version(band[0].torch) >= Version("2.10"):
-            assert "triton-rocm" in names
-        if band[0].backend is Backend.CPU:
-            assert not {name for name in names if "triton" in name}
+    for plan in builds_of(RADEON).ranked():
+        if plan.variant.startswith("rocm") and Version(plan.torch) >= Version("2.10"):
+            assert "triton-rocm" in own_triton(plan)
+        if kind_of(plan) != GPU:
+            assert not own_triton(plan)
 
 
 def test_the_flavour_that_a_plan_adds_gives_way_to_the_one_that_the_users_packages_bring():

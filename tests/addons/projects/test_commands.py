@@ -78,8 +78,22 @@ def test_a_model_is_held_against_the_card(run: Run) -> None:
     assert (large.returncode, large.stderr) == (3, "")
     assert "It does not fit" in large.stdout
     answer = json.loads(run("fit", "--parameters", "8B", "--bits", "Q4_K_M", "--memory", "8", "--json").stdout)
-    assert answer["verdict"] == "unknown"
+    assert (answer["verdict"], answer["light"]) == ("unknown", "amber")
     assert "--config" in answer["text"]["text"]
+
+
+def test_a_model_is_known_by_its_name(run: Run) -> None:
+    """The figure that the answer rests on is told, and who states it; what is not known asks for the size."""
+    named = run("fit", "Qwen/Qwen2.5-7B-Instruct", "--machine", "machine.json")
+    assert "Weights (7.0 billion parameters, bf16)" in named.stdout
+    assert "✓ It fits: GeForce RTX 4090 has 24.0 GB." in named.stdout
+    stated = run("fit", "whisper-large-v3", "--memory", "6")
+    assert "whisper-large, as OpenAI states" in stated.stdout
+    assert "10 GB" in stated.stdout
+    assert "! It is tight: the card has 6.0 GB" in stated.stdout
+    answer = json.loads(run("fit", "wan2.2-ti2v-5b", "--memory", "4", "--json").stdout)
+    assert (answer["light"], answer["need"]["gb"], answer["by"]) == ("amber", 24, "Wan")
+    refused(run("fit", "cogvideox-5b", "--memory", "8"), 2, "How large cogvideox-5b is, is not known.")
 
 
 def test_without_a_gpu_the_main_memory_counts(run: Run) -> None:

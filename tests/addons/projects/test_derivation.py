@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assistant_addons.projects.trial import Need, is_trace, read_derivation, read_trace
+from assistant_addons.projects.trial import Need, Trace, is_trace, read_refusal, read_trace
 
 TRACE = """\
 DEBUG Solving with target Python version: >=3.12
@@ -66,7 +66,7 @@ def test_ranges_are_read_as_uv_writes_them(text, inside, outside, words):
 )
 def test_a_proof_tells_what_stands_in_the_way(text, missing, pythons):
     """Names that no source has, and other Pythons."""
-    found = read_derivation(text, ["zzz", "old", "win", "new", "sd", "environment-x"])
+    found = read_refusal(text, Trace(names=("zzz", "old", "win", "new", "sd", "environment-x")))
     assert (found.missing, found.pythons) == (missing, pythons)
     assert set(found.names) <= {"zzz", "old", "win", "new", "sd"}
 
@@ -74,4 +74,12 @@ def test_a_proof_tells_what_stands_in_the_way(text, missing, pythons):
 def test_a_hint_tells_which_pythons_have_wheels():
     """None of the others has to be tried."""
     hint = "hint: You require CPython 3.12 (`cp312`), but we only found wheels for `old` (v1.0) with the following"
-    assert read_derivation(f"Because …\n\n{hint} Python ABI\ntags: `cp310`, `cp311`", ()).others == ("3.10", "3.11")
+    assert read_refusal(f"Because …\n\n{hint} Python ABI\ntags: `cp310`, `cp311`", Trace()).others == ("3.10", "3.11")
+
+
+def test_the_rule_of_the_first_index_is_told_in_uvs_own_words():
+    """Else a mirror that is behind looks like a quarrel."""
+    hint = "hint: `torch` was found on https://m.example/simple, but not at the requested version (torch==2.9.1). A"
+    more = "compatible version may be available on a subsequent index (e.g., https://h.example/simple)."
+    found = read_refusal(f"cause: Because there is no torch==2.9.1 …\n\n{hint}\n{more}\n\nhint: another", Trace())
+    assert found.words.endswith("may be available on a subsequent index (e.g., https://h.example/simple).")

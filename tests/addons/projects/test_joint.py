@@ -273,6 +273,8 @@ def test_a_python_that_opens_the_set_is_chosen_and_one_that_is_fixed_only_named(
     planning = desk.plan("old-model")
     assert (planning.choice.python, planning.choice.torch) == ("3.11", "2.15.0")
     assert "for Python 3.11 it can" in said(planning)
+    old = desk.plan("old-model", "torch==2.6.0", machine=RTX_5090)
+    assert (old.choice.backend, old.rejected[0].backend) == (Backend.CPU, Backend.CUDA)  # why not is told there, too
     fixed = desk.plan("old-model", python="3.12")
     assert fixed.choice is None
     assert "Use Python 3.11" in said(fixed)
@@ -399,6 +401,22 @@ def test_a_plan_for_the_cpu_never_becomes_pypis_build_for_cuda(desk, shelf, monk
     assert "Not checked: http://127.0.0.1:9/whl/cpu could not be asked for this build" in said(planning)
 
 
+def test_on_windows_pypis_build_for_the_cpu_only_tells_that_the_set_goes_together(desk, shelf, monkeypatch):
+    """It stands in for the index that is silent, and the plan stays for the card."""
+    for version in ("2.15.0", "2.14.1"):
+        shelf.add("torch", version, "cp312-cp312-win_amd64", requires=("numpy",))
+    monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": "http://127.0.0.1:9/whl/cu130")
+    planning = desk.plan("numpy", machine=nvidia("RTX 3060", "8.6", "581.15", os="windows"))
+    assert (planning.choice.backend, planning.choice.index_url) == (Backend.CUDA, "http://127.0.0.1:9/whl/cu130")
+    assert "Not checked: http://127.0.0.1:9/whl/cu130 could not be asked for this build" in said(planning)
+
+
+def test_versions_of_the_family_by_pattern_are_kept(desk):
+    """A project pins torchvision==0.23.*; the plan names the release that goes with its torch."""
+    planning = desk.plan("whisperx==3.8.6", "torchvision==0.23.*")
+    assert {"torch==2.8.0", "torchvision==0.23.0"} <= set(planning.choice.requirements)
+
+
 def test_a_mirror_of_pypi_serves_a_card_with_the_build_that_is_there(desk, shelf):
     """The best build for this driver is another one; PyPI's runs as well, and is asked for by its release."""
     plan = desk.plan("numpy", machine=nvidia("RTX 4090", "8.9", "580.95"), index_url=shelf.url).choice
@@ -483,6 +501,10 @@ def test_of_a_project_what_is_source_alone_is_left_out_and_said(desk, shelf, tmp
     assert "antlr: left out" in said(planning)
     assert "`pip install 'antlr>=4.9,<4.10'`" in said(planning)
     assert planning.choice.asked == ("whisperx",)  # hydra cannot be imported before that
+    both = desk.plan("whisperx==3.8.6", "antlr", name="sound")
+    for plan in both.plans:  # the one for the CPU, too
+        assert "antlr" not in plan.requirements
+        assert "antlr: left out" in str(plan.warnings[0])
     shelf.add("built", "1.0", "cp311-cp311-manylinux_2_28_x86_64")
     shelf.add_archive("built", "1.0", mark)
     other = desk.plan("whisperx==3.8.6", "built", name="sound").choice

@@ -217,12 +217,8 @@ def test_files_of_setuptools_that_list_nothing_hide_no_code(tmp_path: Path) -> N
     assert found.left_out == ()
 
 
-def test_files_in_place_of_a_list_are_read_or_told() -> None:
-    """One that is not there, and a list that is none."""
-    dynamic = (
-        '[project]\nname="x"\ndynamic=["dependencies"]\n[tool.setuptools.dynamic]\ndependencies={file="gone.txt"}\n'
-    )
-    assert "gone.txt was left out: it does not exist." in told(read_text("pyproject.toml", dynamic))
+def test_what_stands_in_place_of_a_list_is_told() -> None:
+    """Nothing is taken for no packages."""
     text = '[project]\nname="x"\ndependencies="numpy"\n'
     assert "dependencies in" in told(read_text("pyproject.toml", text))
 
@@ -327,13 +323,15 @@ def test_the_best_file_of_a_folder_counts(tmp_path: Path) -> None:
     assert read_project(str(tmp_path)).requires == ("einops",)
 
 
-def test_dynamic_dependencies_come_from_their_file(tmp_path: Path) -> None:
-    """As setuptools reads them."""
-    (tmp_path / "needs.txt").write_text("numpy\n")
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname="x"\ndynamic=["dependencies"]\n[tool.setuptools.dynamic]\ndependencies={file=["needs.txt"]}\n'
-    )
-    assert read_project(str(tmp_path / "pyproject.toml")).requires == ("numpy",)
+def test_dependencies_that_a_build_fills_in_are_not_taken_for_none(tmp_path: Path) -> None:
+    """The command that lists them is named; beside it the list counts that the build would read."""
+    text = '[project]\nname="x"\ndynamic=["dependencies"]\n[project.optional-dependencies]\ntrain=["einops"]\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(BadInput) as raised:
+        read_project(str(tmp_path))
+    assert "uv pip compile pyproject.toml" in str(raised.value.hint)
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    assert read_project(str(tmp_path)).requires == ("numpy",)
 
 
 def test_several_names_are_one_project(tmp_path: Path) -> None:

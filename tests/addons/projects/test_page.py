@@ -42,6 +42,8 @@ def test_whether_it_fits_is_told_before_the_click() -> None:
     short = judge_fit(recipe_of("whisperx"), PC)
     assert (short.light, "Card has 6 GB" in str(short.why)) == ("warning", True)
     assert judge_fit(recipe_of("whisperx"), BARE).light == "good"
+    fitting = {"unsloth": judge_fit(recipe_of("unsloth"), PC)}
+    assert "fits: 3.5 of 6 GB" in str(draw_area("models", "", fitting))  # the figure that it rests on
     fits = {one.key: judge_fit(one, BARE) for one in recipes()}
     models = str(draw_area("models", "language", fits))
     assert models.count("does not run here") == models.count('disabled=""') == 2
