@@ -46,10 +46,10 @@ def write(space: Workspace) -> None:
         quoted = " ".join(f'"{part}"' for part in command)
         space.write(path, f"@{quoted} %*\n" if WINDOWS else f'#!/bin/sh\nexec {quoted} "$@"\n')
         path.chmod(0o755)
-    path = os.pathsep.join([str(bin_folder), str(space.python().parent)])
+    searched = os.pathsep.join([str(bin_folder), str(space.python().parent)])
     settings = {name: space.variables.get(name, os.environ.get(name, "")) for name in SOURCES}
     settings |= {"VIRTUAL_ENV": str(space.folder / "env"), "UV_LINK_MODE": "copy", "JUPYTER_PATH": str(space.folder)}
-    for name, lines in (("activate", _shell(settings, path)), ("activate.ps1", _powershell(settings, path))):
+    for name, lines in (("activate", _shell(settings, searched)), ("activate.ps1", _powershell(settings, searched))):
         space.write(space.folder / name, "\n".join([*lines, ""]))
         (space.folder / name).chmod(0o600)  # an index of the user's may name a password
 
@@ -79,7 +79,6 @@ def _powershell(settings: dict[str, str], path: str) -> Iterator[str]:
 def _single(value: str) -> str:
     """Return a text in PowerShell's single quotation marks."""
     return "'" + value.replace("'", "''") + "'"
-
 
 
 def command(folder: Path) -> str:

@@ -48,7 +48,12 @@ def list_labs(*, as_json: bool) -> None:
     if as_json:
         echo_json(
             [
-                {"key": key, "title": str(one.title), "task": str(one.task), **{name: getattr(one, name) for name in shown}}
+                {
+                    "key": key,
+                    "title": str(one.title),
+                    "task": str(one.task),
+                    **{name: getattr(one, name) for name in shown},
+                }
                 for key, one in labs().items()
             ]
         )
@@ -78,7 +83,9 @@ def hint(key: str, folder: Path | None) -> None:
 @labs.command()
 @_lab_options
 @click.option("--is", "cause", required=True, metavar="CAUSE", help="The cause, by its key.")
-@click.option("--because", default="", metavar="WORDS", help="What shows it: a line that something printed, or your words.")
+@click.option(
+    "--because", default="", metavar="WORDS", help="What shows it: a line that something printed, or your words."
+)
 def cause(key: str, folder: Path | None, cause: str, because: str) -> None:
     """Say what the cause is; your first answer counts."""
     echo(_play(key, folder).name(cause, because))

@@ -39,12 +39,16 @@ def fault_of(environment: Path, ours: Mapping[str, str], original: Original) -> 
     foreign += [name for name, text in ours.items() if not _reads(folder / name, text)]
     if foreign:
         return say("{file} lies among the packages, and no installer has put it there.", file=foreign[0])
+    promised: dict[str, set[str]] = {}  # two packages may write one file: the last that was installed has won
+    for one in installed:
+        for path, written in one.files.items():
+            promised.setdefault(path, set()).add(written)
     for one in installed:
         offered = original(one.name, one.version)
         if offered is None:
             return say("{name} {version} is none of what this lab offers.", name=one.name, version=one.version)
-        changed = any(_differs(environment, folder / path, promised) for path, promised in one.files.items())
-        if changed or not all(_reads(folder / path, text) for path, text in offered.items()):
+        changed = (path for path in one.files if all(_differs(environment, folder / path, it) for it in promised[path]))
+        if any(changed) or not all(_reads(folder / path, text) for path, text in offered.items()):
             return say("The files of {name} are not as its makers built them: install it anew.", name=one.name)
     return ""
 

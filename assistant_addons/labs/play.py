@@ -111,7 +111,7 @@ class Play:
         return self.space.symptom()
 
     def name(self, cause: str, evidence: str) -> str:
-        """Return what is to be said to a cause, by its key, and to words that are to show it; the first cause counts."""
+        """Return what is to be said to a cause, by its key, and to words that may show it; the first cause counts."""
         self._need_start()
         if cause not in self.definition.causes:
             raise BadInput(
@@ -192,8 +192,8 @@ class Play:
 def result_of(key: str, definition: Definition, learner: str, entries: Sequence[Entry]) -> Result:
     """Work out the result up to the first check that found nothing wrong.
 
-    Points go from 10 down to 1 for a solved lab, and are 0 for another. Hints, failed checks after the first and a first
-    cause that is wrong or missing cost some; a failed check of files that nobody has changed costs nothing.
+    Points go from 10 down to 1 for a solved lab, and are 0 for another. Hints, failed checks after the first one and a
+    first cause that is wrong or missing cost some; a failed check of files that nobody has changed costs nothing.
     """
     done = next((at for at, entry in enumerate(entries) if entry.kind is Kind.CHECK and not entry.content), None)
     before = entries[:done]

@@ -16,7 +16,7 @@ from assistant_addons.labs.play import POINTS, RESULT, Result
 
 RESULT_BYTES = 1 << 16
 COLUMNS = ("learner", "lab", "solved", "points", "hints", "misses", "guessed", "minutes", "day")
-STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; margin-bottom: 2rem; }
 th, td { text-align: left; padding: 0.3rem 0.7rem; border-bottom: 1px solid #ccc; }
 caption { text-align: left; font-weight: bold; padding-bottom: 0.5rem; }"""
@@ -39,7 +39,9 @@ def read_results(folder: Path) -> list[Row]:
     if not paths:
         raise BadInput(
             _("There is no result of a lab in {folder}.", folder=folder),
-            hint=_("Results are files such as {name}, which `assistant labs check` writes.", name=f"cpu-build-ann{RESULT}"),
+            hint=_(
+                "Results are files such as {name}, which `assistant labs check` writes.", name=f"cpu-build-ann{RESULT}"
+            ),
         )
     return [_read(path, path.relative_to(folder)) for path in paths]
 
@@ -75,7 +77,9 @@ def as_csv(rows: Sequence[Row]) -> str:
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow([*COLUMNS, "remarks", "file"])
     for row in rows:
-        writer.writerow([*(cell(getattr(row.result, name)) for name in COLUMNS), cell(render(row.fault)), cell(row.file)])
+        writer.writerow(
+            [*(cell(getattr(row.result, name)) for name in COLUMNS), cell(render(row.fault)), cell(row.file)]
+        )
     return table.getvalue()
 
 
@@ -87,7 +91,8 @@ def as_page(rows: Sequence[Row]) -> str:
     learners = sorted({one.learner for one in good})
     title = say("Labs: {learners}", learners=ngettext("{count} learner", "{count} learners", len(learners)))
     by_learner = [
-        [learner or "–", *(_points(best.get((learner, key))) for key in played), _sum(learner, best)] for learner in learners
+        [learner or "–", *(_points(best.get((learner, key))) for key in played), _sum(learner, best)]
+        for learner in learners
     ]
     by_lab = [[str(labs()[key].title), *_counts([one for one in best.values() if one.lab == key])] for key in played]
     parts = [

@@ -34,20 +34,20 @@ def _pythons(wanted: str) -> str:
 def opening_of(play: Play) -> str:
     """Return the task of a lab that was started, where it lies, and what to type, for a terminal."""
     definition, folder = play.definition, play.space.folder
-    lines = [str(definition.title), "", str(definition.task), "", _may_change(definition)]
+    lines = [str(definition.title), "", str(definition.task), "", may_change(definition)]
     lines += ["", say("In a terminal:"), f"  {activation.command(folder)}", f"  {definition.symptom}"]
     lines += ["", say("What is the cause? Find it before you fix anything:")]
     lines += [f"  {key}: {words}" for key, words in play.causes.items()]
     lines += ["", say("In the lab's folder, these help:")]
     lines += [
-        f"  assistant labs cause --is {say('CAUSE')} --because \"…\"",
+        f'  assistant labs cause --is {say("CAUSE")} --because "…"',
         "  assistant labs hint",
         "  assistant labs check",
     ]
     return "\n".join(lines)
 
 
-def _may_change(definition: Definition) -> str:
+def may_change(definition: Definition) -> str:
     """Return what a check looks at."""
     if not definition.installs:
         return say("Only what you change in {files} counts.", files=", ".join(definition.files))

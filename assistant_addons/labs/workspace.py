@@ -267,21 +267,20 @@ class Workspace:
         files that may change are there, and the environments, if they may change and only installers changed them.
         """
         definition, place = self.definition, self.folder / JUDGED
-        if faults := list(filter(None, map(self._environment_fault, definition.installs))):
-            return faults[0]
+        files = {name: self._learners(name) for name in definition.files}
+        if lacking := [name for name, content in files.items() if not content]:
+            return say("The file {file} is missing or cannot be read.", file=lacking[0])
+        if place.exists():
+            discard_folder(place)
         try:
-            if place.exists():
-                discard_folder(place)
-            for name, content in self.own_files().items():
-                self.write(place / name, content)
-            for name in definition.files:
-                if not (content := self._learners(name)):
-                    return say("The file {file} is missing or cannot be read.", file=name)
+            for name, content in {**self.own_files(), **files}.items():
                 self.write(place / name, content)
             done = self._run_symptom(self.python() if definition.installs else self.beside, place)
         finally:
             discard_folder(place)
-        return say("The program still fails: {reason}", reason=done.reason) if done.status else ""
+        if done.status:
+            return say("The program still fails: {reason}", reason=done.reason)
+        return next(filter(None, map(self._environment_fault, definition.installs)), "")
 
     def _environment_fault(self, name: str) -> str:
         def original(package: str, version: str) -> Mapping[str, str] | None:

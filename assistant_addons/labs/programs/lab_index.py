@@ -21,7 +21,9 @@ def led(word):
     if start < 0:
         return word
     address = word[start:].rstrip("/")
-    inside = LAB / "whl" / address.removeprefix(PYTORCH).strip("/") if address.startswith(PYTORCH) else LAB / "pypi/simple"
+    inside = (
+        LAB / "whl" / address.removeprefix(PYTORCH).strip("/") if address.startswith(PYTORCH) else LAB / "pypi/simple"
+    )
     print(f"(in this lab {address} is the folder {inside.relative_to(LAB).as_posix()})", file=sys.stderr)
     return word[:start] + inside.as_uri()
 
@@ -29,7 +31,7 @@ def led(word):
 def lead_all(words):
     """Return a command led to the lab's folder."""
     found = []
-    for before, word in zip(["", *words], words):
+    for before, word in zip(["", *words], words, strict=False):
         option, _, value = word.partition("=")
         backend = value if option == BACKEND else word if before == BACKEND else ""
         if backend == "auto":

@@ -2,9 +2,9 @@
 
 Each tensor on it holds a tensor of the CPU, and every operator that touches one goes through `_run`. What crosses
 between the device and the CPU is counted and really takes time: `LATENCY` for each copy, and its bytes at `BANDWIDTH`.
-`torch.pretend.copies`, `copied_bytes` and `copy_seconds` tell what has crossed so far. `LAB_DEVICE` says which device is
-played: "directml" takes the operators that it lacks to the CPU, "mps" refuses them unless PYTORCH_ENABLE_MPS_FALLBACK is
-1 when torch is imported, as MPS itself does.
+`torch.pretend.copies`, `copied_bytes` and `copy_seconds` tell what has crossed so far. `LAB_DEVICE` says which device
+is played: "directml" takes the operators that it lacks to the CPU, "mps" refuses them unless
+PYTORCH_ENABLE_MPS_FALLBACK is 1 when torch is imported, as MPS itself does.
 
 Torch itself loads this file where it is installed, as it loads any backend that is a package of its own:
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html. It needs torch 2.10, the first release with
@@ -32,14 +32,14 @@ LACKING = {
 # The messages of aten/src/ATen/mps/MPSFallback.mm, torch 2.6, and of torch-directml.
 MPS_SAYS = (
     "The operator '{name}' is not currently implemented for the MPS device. If you want this op to be considered for "
-    "addition please comment on https://github.com/pytorch/pytorch/issues/141287 and mention use-case, that resulted in "
-    "missing op as well as commit hash {commit}. As a temporary fix, you can set the environment variable "
-    "`PYTORCH_ENABLE_MPS_FALLBACK=1` to use the CPU as a fallback for this op. WARNING: this will be slower than running "
-    "natively on MPS."
+    "addition please comment on https://github.com/pytorch/pytorch/issues/141287 and mention use-case, that resulted "
+    "in missing op as well as commit hash {commit}. As a temporary fix, you can set the environment variable "
+    "`PYTORCH_ENABLE_MPS_FALLBACK=1` to use the CPU as a fallback for this op. WARNING: this will be slower than "
+    "running natively on MPS."
 )
 MPS_WARNS = (
-    "The operator '{name}' is not currently supported on the MPS backend and will fall back to run on the CPU. This may "
-    "have performance implications."
+    "The operator '{name}' is not currently supported on the MPS backend and will fall back to run on the CPU. This "
+    "may have performance implications."
 )
 DIRECTML_SAYS = (
     "The operator '{name}' is not currently supported on the DML backend and will fall back to run on the CPU. This "

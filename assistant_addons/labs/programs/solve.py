@@ -18,7 +18,7 @@ MOST_ERROR = 8 * SIZE * 2**-23  # of FP32
 
 def product(left, right):
     """Multiply two matrices."""
-    columns = list(zip(*right))
+    columns = list(zip(*right, strict=True))
     return [[sum(map(float.__mul__, row, column)) for column in columns] for row in left]
 
 
@@ -30,7 +30,7 @@ def rotation():
         for _ in range(2):  # the second time takes away what rounding left
             for other in rows:
                 share = sum(map(float.__mul__, row, other))
-                row = [value - share * part for value, part in zip(row, other)]
+                row = [value - share * part for value, part in zip(row, other, strict=True)]
         length = math.hypot(*row)
         rows.append([value / length for value in row])
     return rows
@@ -39,7 +39,7 @@ def rotation():
 def system():
     """Draw a matrix whose singular values run from 1 down to WORST, with a side whose solution is small, in FP32."""
     scales = [WORST ** (at / (SIZE - 1)) for at in range(SIZE)]
-    matrix = product([[value * scale for value, scale in zip(row, scales)] for row in rotation()], rotation())
+    matrix = product([list(map(float.__mul__, row, scales)) for row in rotation()], rotation())
     side = [row[0] for row in product(matrix, [[random.gauss(0, 1)] for _ in range(SIZE)])]
     return array("f", [value for row in matrix for value in row]), array("f", side)
 
@@ -53,7 +53,11 @@ def error(matrix, side, solved):
 def main(most=""):
     """Judge the model; end with a sentence on what is wrong."""
     systems = [system() for _ in range(SYSTEMS)]
-    given = {"size": SIZE, "matrices": [one.tolist() for one, _ in systems], "sides": [one.tolist() for _, one in systems]}
+    given = {
+        "size": SIZE,
+        "matrices": [one.tolist() for one, _ in systems],
+        "sides": [one.tolist() for _, one in systems],
+    }
     with open(".given.json", "w", encoding="utf-8") as file:
         json.dump(given, file)
     with open(".solved.json", "w", encoding="utf-8"):

@@ -28,7 +28,10 @@ def breaks(space: Workspace) -> None:
     log = []
     for line in (f"torch=={FIRST} --index-url {stand_ins.ADDRESS}/cu130", "upscaler"):
         done = need(space.call(space.python(), "-m", "pip", "--disable-pip-version-check", "install", *line.split()))
-        log += [f"$ pip install {line}", *done.text.replace(f"{space.folder.as_uri()}/whl", stand_ins.ADDRESS).splitlines()]
+        log += [
+            f"$ pip install {line}",
+            *done.text.replace(f"{space.folder.as_uri()}/whl", stand_ins.ADDRESS).splitlines(),
+        ]
     lines = [line for line in log if not line.startswith(("(in this lab", "Looking in indexes: file"))]
     space.write(space.folder / "install.log", "\n".join([*lines, ""]))
 
