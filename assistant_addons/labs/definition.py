@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LIBRARY = Path(__file__).with_name("library")
 TEXT, PROGRAM = "lab.toml", "scene.py"
 FILE_BYTES = 8 << 20
+TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 class Words(Record, frozen=True):

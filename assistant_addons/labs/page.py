@@ -145,7 +145,7 @@ class Labs(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.evidence.description = say("Because")
         self.evidence.placeholder = say("a line of the output, or your own words")
         self.start.description, self.run.description = say("Start"), say("Run what fails")
-        self.hint.description, self.check.description = say("Hint (2 points)"), say("Check")
+        self.hint.description, self.check.description = say("Hint (2 points)"), say("Check it")
         self.answer.description, self.next.description = say("That is the cause"), say("Next lab")
 
     @staticmethod

@@ -6,7 +6,6 @@ each time, and each check writes them into one small file beside the folder, whi
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,13 +40,12 @@ class Entry(Record, frozen=True):
     """One line: when (Unix time), what, and on what.
 
     `content` is the learner's name of a start, the cause that was named, and the fault that a check found ("" for
-    none). `state` is, of a start or a check, a hash of the files that the learner may change.
+    none).
     """
 
     time: float
     kind: Kind
     content: str = ""
-    state: str = ""
 
 
 class Result(Record, frozen=True, omit_defaults=False):
@@ -103,7 +101,7 @@ class Play:
     def start(self) -> None:
         """Make the lab's folder anew with its fault; what was done so far still counts."""
         self.space.make()
-        self._add(Kind.START, self._learner, self._state())
+        self._add(Kind.START, self._learner)
 
     def symptom(self) -> Outcome:
         """Run what fails, in the lab's folder."""
@@ -145,7 +143,7 @@ class Play:
         """
         self._need_start()
         fault = self.space.judge()
-        self._add(Kind.CHECK, fault, self._state())
+        self._add(Kind.CHECK, fault)
         write_atomically(self.result_path, f"{to_json(self.result)}\n")
         return fault, self.result
 
@@ -167,14 +165,8 @@ class Play:
                 hint=_("Start it: `assistant labs start {name}`.", name=self.space.key),
             )
 
-    def _state(self) -> str:
-        found = hashlib.sha256()
-        for content in self.space.learners_files():
-            found.update(content)
-        return found.hexdigest()[:16] if self.definition.files else ""
-
-    def _add(self, kind: Kind, content: str = "", state: str = "") -> None:
-        entry = Entry(time=round(time.time(), 3), kind=kind, content=content, state=state)
+    def _add(self, kind: Kind, content: str) -> None:
+        entry = Entry(time=round(time.time(), 3), kind=kind, content=content)
         append_private(self.space.folder / RECORD, f"{to_json(entry)}\n")
 
     def _entries(self) -> tuple[Entry, ...]:
@@ -193,13 +185,15 @@ def result_of(key: str, definition: Definition, learner: str, entries: Sequence[
     """Work out the result up to the first check that found nothing wrong.
 
     Points go from 10 down to 1 for a solved lab, and are 0 for another. Hints, failed checks after the first one and a
-    first cause that is wrong or missing cost some; a failed check of files that nobody has changed costs nothing.
+    first cause that is wrong or missing cost some; a check that finds what the one before found costs nothing.
     """
     done = next((at for at, entry in enumerate(entries) if entry.kind is Kind.CHECK and not entry.content), None)
     before = entries[:done]
     causes = [entry.content for entry in before if entry.kind is Kind.CAUSE]
     hints = min(sum(entry.kind is Kind.HINT for entry in before), len(definition.hints))
-    misses = min(max(0, sum(_misses(before)) - 1), MOST_MISSES)
+    faults = [entry.content for entry in before if entry.kind is Kind.CHECK]
+    changes = [fault for fault, last in zip(faults, ["", *faults], strict=False) if fault != last]
+    misses = min(max(0, len(changes) - 1), MOST_MISSES)
     guessed = causes[:1] != [definition.cause]
     lost = HINT_COST * hints + MISS_COST * misses + GUESS_COST * guessed
     end = entries[-1 if done is None else done].time if entries else 0.0
@@ -214,15 +208,6 @@ def result_of(key: str, definition: Definition, learner: str, entries: Sequence[
         minutes=max(0, round((end - entries[0].time) / 60)) if entries else 0,
         day=time.strftime("%Y-%m-%d", time.localtime(end)) if entries else "",
     )
-
-
-def _misses(entries: Sequence[Entry]) -> Iterator[bool]:
-    """Yield for each check that failed whether the lab's files had changed since the check before."""
-    before = None
-    for entry in entries:
-        if entry.kind is Kind.CHECK:
-            yield not entry.state or entry.state != before
-            before = entry.state
 
 
 def play_at(key: str, folder: Path | None, **given: object) -> Play:

@@ -22,26 +22,16 @@ from assistant.api.system import RUNTIME, write_temporary
 from assistant_addons.labs.workspace import Workspace
 
 
-def wheel(
-    name: str,
-    version: str,
-    files: Mapping[str, str],
-    *,
-    summary: str = "",
-    requires: Sequence[str] = (),
-    entry_points: str = "",
-) -> bytes:
+def wheel(name: str, version: str, files: Mapping[str, str], *, requires: Sequence[str] = ()) -> bytes:
     """Return a wheel for any Python with these files; the same content gives the same bytes."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
-    told = [("Name", name), ("Version", version), *([("Summary", summary)] if summary else [])]
-    told += [("Requires-Dist", one) for one in requires]
+    fields = [("Metadata-Version", "2.1"), ("Name", name), ("Version", version)]
+    fields += [("Requires-Dist", one) for one in requires]
     contents = {
         **files,
-        f"{about}/METADATA": "".join(f"{field}: {value}\n" for field, value in [("Metadata-Version", "2.1"), *told]),
+        f"{about}/METADATA": "".join(f"{field}: {value}\n" for field, value in fields),
         f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    if entry_points:
-        contents[f"{about}/entry_points.txt"] = entry_points
     rows = [f"{path},sha256={_digest(text.encode())},{len(text.encode())}" for path, text in contents.items()]
     contents[f"{about}/RECORD"] = "\n".join([*rows, f"{about}/RECORD,,", ""])
     packed = io.BytesIO()
@@ -77,7 +67,6 @@ def add_to_index(index: Path, name: str, wheels: Mapping[str, bytes]) -> None:
 OLDEST = (2, 7)  # the release line from which on the indexes hold torch
 CODE = Path(__file__).with_name("programs")
 ADDRESS = "https://download.pytorch.org/whl"  # for which the folder whl stands
-_SUMMARY = "A stand-in for torch in a lab: it checks build, driver and card as torch does, and computes nothing else"
 _PLATFORMS = {"linux": "linux_x86_64", "windows": "windows_amd64"}
 
 
@@ -100,15 +89,6 @@ def torch_files(version: str, build: str, catalog: Catalog, platform: str) -> di
     return files
 
 
-def torch_indexes(catalog: Catalog, platform: str) -> dict[str, dict[str, bytes]]:
-    """Return the wheels of PyTorch's indexes ("cpu", "cu130", …) and of PyPI ("pypi") by index and version."""
-    found: dict[str, dict[str, bytes]] = {}
-    for index, version, build in _builds(catalog, platform):
-        content = wheel("torch", version, torch_files(version, build, catalog, platform), summary=_SUMMARY)
-        found.setdefault(index, {})[version] = content
-    return found
-
-
 def _builds(catalog: Catalog, platform: str) -> Iterator[tuple[str, str, str]]:
     """Yield the index, the version and the build of each wheel for the CPU and for CUDA."""
     for one in catalog.wheels(platform, None):
@@ -125,8 +105,13 @@ def _offered(one: TorchWheel) -> bool:
 
 def offer_torch(space: Workspace) -> None:
     """Write the indexes of PyTorch and PyPI for the recorded machine of the lab."""
-    for index, wheels in torch_indexes(load_catalog(), platform_of(space)).items():
-        add_to_index(space.folder / ("pypi/simple" if index == "pypi" else f"whl/{index}"), "torch", wheels)
+    catalog, platform = load_catalog(), platform_of(space)
+    found: dict[str, dict[str, bytes]] = {}
+    for index, version, build in _builds(catalog, platform):
+        content = wheel("torch", version, torch_files(version, build, catalog, platform))
+        found.setdefault("pypi/simple" if index == "pypi" else f"whl/{index}", {})[version] = content
+    for index, wheels in found.items():
+        add_to_index(space.folder / index, "torch", wheels)
 
 
 def platform_of(space: Workspace) -> str:

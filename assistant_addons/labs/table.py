@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from assistant.api import AssistantError, BadInput, Record, Text, _, ngettext, render, replace, say
@@ -84,7 +84,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def as_page(rows: Sequence[Row]) -> str:
-    """Return a page: the points of each learner in each lab, what they sum up to, and how each lab went."""
+    """Return a page: the points of each learner in each lab, and what they sum up to."""
     good = [row.result for row in rows if not row.fault]
     played = [key for key in labs() if key in {one.lab for one in good}]
     best = {(one.learner, one.lab): one for one in sorted(good, key=lambda one: one.points)}
@@ -94,15 +94,7 @@ def as_page(rows: Sequence[Row]) -> str:
         [learner or "–", *(_points(best.get((learner, key))) for key in played), _sum(learner, best)]
         for learner in learners
     ]
-    by_lab = [[str(labs()[key].title), *_counts([one for one in best.values() if one.lab == key])] for key in played]
-    parts = [
-        _table(say("Points"), [say("Learner"), *played, say("Sum")], by_learner),
-        _table(
-            say("How each lab went"),
-            [say("Lab"), say("fixed"), say("not fixed"), say("wrong first cause"), say("hints"), say("minutes")],
-            by_lab,
-        ),
-    ]
+    parts = [_table(say("Points"), [say("Learner"), *played, say("Sum")], by_learner)]
     if bad := [[row.file, render(row.fault)] for row in rows if row.fault]:
         parts.append(_table(say("Not counted"), [say("File"), say("Why")], bad))
     head = tag("head", tag("meta", charset="utf-8"), tag("title", title), tag("style", Markup(STYLE)))
@@ -117,15 +109,6 @@ def _points(result: Result | None) -> str:
 
 def _sum(learner: str, best: dict[tuple[str, str], Result]) -> str:
     return str(sum(result.points for (name, _lab), result in best.items() if name == learner))
-
-
-def _counts(results: Sequence[Result]) -> Iterator[str]:
-    solved = sum(one.solved for one in results)
-    yield str(solved)
-    yield str(len(results) - solved)
-    yield str(sum(one.guessed for one in results))
-    yield str(sum(one.hints for one in results))
-    yield str(sorted(one.minutes for one in results)[len(results) // 2])
 
 
 def _table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
-
 from assistant.api import say
 from assistant_addons.labs import activation
+from assistant_addons.labs.definition import TITLES
 
 if TYPE_CHECKING:
     from assistant_addons.labs.definition import Definition
     from assistant_addons.labs.play import Play
 
-MINORS = range(11, 15)  # of the Pythons that the assistant runs on
-TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
-
 
 def needs_of(definition: Definition) -> str:
     """Return where a lab can be played, where not everywhere, as a short text."""
     systems = [TITLES[one] for one in definition.systems] if len(definition.systems) < len(TITLES) else []
-    return ", ".join([*systems, *filter(None, [_pythons(definition.python)])])
-
-
-def _pythons(wanted: str) -> str:
-    """Return the Pythons that a lab takes, of those that the assistant runs on."""
-    fit = [minor for minor in MINORS if f"3.{minor}" in SpecifierSet(wanted)]
-    if len(fit) == len(MINORS):
-        return ""
-    return say("Python {first} to {last}", first=f"3.{fit[0]}", last=f"3.{fit[-1]}") if fit else f"Python {wanted}"
+    return ", ".join([*systems, *([f"Python {definition.python}"] if definition.python else [])])
 
 
 def opening_of(play: Play) -> str:

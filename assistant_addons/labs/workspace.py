@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +33,7 @@ from assistant.api.system import (
 )
 from assistant.api.texts import STARTED_AS, remove_colours, verbatim
 from assistant_addons.labs import activation
-from assistant_addons.labs.definition import FILE_BYTES, lab_at, program_of, programs_of
+from assistant_addons.labs.definition import FILE_BYTES, TITLES, lab_at, program_of, programs_of
 from assistant_addons.labs.intact import fault_of, packages_of
 
 RECORD = ".lab"  # what the learner did; only a folder that holds it is ever emptied
@@ -48,7 +48,6 @@ PLAIN = {STARTED_AS: "", "UV_LINK_MODE": "copy"}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _PIP = "import ensurepip, os; print(os.path.join(ensurepip.__path__[0], '_bundled'))"
 SYSTEMS = {"win32": "windows", "darwin": "macos"}
-TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
 class Outcome(NamedTuple):
@@ -145,12 +144,12 @@ class Workspace:
         """The Python with torch whose packages the lab's environment may see."""
         return self._torch or environment_with_torch(self.report)
 
-    @cached_property
+    @property
     def beside(self) -> str:
         """The Python whose packages the lab's environment sees; "" for none."""
-        return {"torch": lambda: self.torch, "assistant": lambda: sys.executable}.get(
-            self.definition.beside, lambda: ""
-        )()
+        if self.definition.beside == "torch":
+            return self.torch
+        return sys.executable if self.definition.beside else ""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -295,10 +294,6 @@ class Workspace:
             return read_regular(self.folder / name, FILE_BYTES)
         except OSError:
             return b""
-
-    def learners_files(self) -> Iterator[bytes]:
-        """Yield what the learner may change, as far as it is files."""
-        yield from map(self._learners, self.definition.files)
 
     def _check_system(self) -> None:
         """Raise `BadInput` where a lab cannot be played, `WorkFailed` where the assistant lacks a package."""

@@ -127,7 +127,7 @@ def test_the_stand_in_runs_where_the_planner_says_so(tmp_path):
             shutil.copy(MACHINES / f"{name}.json", tmp_path / "machines")
     chosen = {*planned.values(), "2.15.0+cu130", "2.14.1+cu126"}
     for version in chosen:
-        for name, text in torch_files(version, version.partition("+")[2], catalog).items():
+        for name, text in torch_files(version, version.partition("+")[2], catalog, PLATFORM).items():
             path = tmp_path / "builds" / version / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
