@@ -139,7 +139,7 @@ EVIDENCE = {
         ["half.onnx gives 8 values that are no numbers", "a*a is larger than 65504", "inf"],
         ["opset 22"],
     ),
-    "driver-too-old": (["found version 12080", "the driver reaches CUDA 12.8", "driver 570"], ["no GPU"]),
+    "driver-too-old": (["found version 12080", "the driver reaches CUDA 12.8"], ["no GPU"]),
     "launch-arguments": (["not implemented for 'Half'", "device cpu, torch.float16"], ["--preview-method auto"]),
     "companion-pair": (
         ["undefined symbol", "torchcodec 0.11.1", "0.11.1 goes with torch 2.11"],
