@@ -36,7 +36,6 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "model"),
     ("onnx try", "--against"),
     ("onnx try", "--inputs"),
-    *((f"labs {name}", "--folder") for name in ("start", "hint", "cause", "check")),
     ("labs table", "folder"),
 }
 USUAL = {"labs hint"}  # one sentence; with --full every command
