@@ -114,7 +114,7 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
     """Open the guided setup in JupyterLab. Further arguments go to `jupyter lab`."""
     require_extra("lab")
     place = Path(folder).expanduser().absolute() if folder else user_data() / "notebooks"
-    for hides in (where / name for where in (place, place / "labs") for name in ("assistant.py", "assistant")):
+    for hides in (place / name for name in ("assistant.py", "assistant")):
         if hides.exists():
             raise BadInput(
                 _("{file} would hide the assistant's package of the same name from the notebooks.", file=hides),

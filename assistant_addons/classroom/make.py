@@ -231,7 +231,6 @@ def _kind(key: str, found: Resolved, lock: File) -> Kind:
 
 ROOT = Path(__file__).parents[2]  # where the assistant's packages lie, in a checkout as in an environment
 PACKAGES = ("assistant", "assistant_addons")
-_ANSWERS = "labs/library/*/ways.toml"  # as pyproject.toml leaves them out
 _WHEEL = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 _KEPT = ("METADATA", "entry_points.txt")
 
@@ -258,7 +257,7 @@ def own_wheel() -> tuple[str, bytes]:
 
 
 def _belongs(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts and not path.match(_ANSWERS)
+    return path.is_file() and "__pycache__" not in path.parts
 
 
 def _digest(content: bytes) -> str:

@@ -1,18 +1,20 @@
-"""Break-and-fix labs: a really broken environment in a scratch folder, hints, a check that runs, and a score.
-
-The names are found here and their modules, which need a good part of the assistant, imported only then.
-"""
+"""Break-and-fix labs: a folder with a fault in it, a program that fails, hints, and a check that runs the program."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-MODULES = {"Lab": "lab", "environment_with_torch": "scene"}
+if TYPE_CHECKING:
+    from assistant_addons.labs.page import Labs
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds under that name
-    """Import the module that holds a public name."""
-    if name not in MODULES:
-        raise AttributeError(name)
-    return getattr(importlib.import_module(f"assistant_addons.labs.{MODULES[name]}"), name)
+def open_labs(*, language: str | None = None) -> Labs:
+    """Return the labs as a widget; call it as the last line of a cell, which shows it.
+
+    `language` is "en" or "zh_CN", by default the environment's, and that of the whole kernel from then on.
+    """
+    from assistant.api.texts import use_language  # noqa: PLC0415 - widgets are loaded only on demand
+    from assistant_addons.labs.page import Labs  # noqa: PLC0415
+
+    use_language(language)
+    return Labs()

@@ -1,4 +1,4 @@
-"""The labs that there are: one folder each, with its text in two languages, its program and its ways.
+"""The labs that there are: one folder each, with its text in two languages and the programs that fail.
 
 `docs/contributing.md` describes the files.
 """
@@ -7,156 +7,107 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cache
 from importlib.machinery import SOURCE_SUFFIXES
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from assistant.api import BadInput, Record, _, replace
+from assistant.api import BadInput, Record, _
 from assistant.api.records import from_plain
-from assistant.api.steps import LiveHost
 from assistant.api.system import read_regular, unreadable_error
 from assistant.api.texts import language
-from assistant_addons.labs.scene import Outcome
+
+if TYPE_CHECKING:
+    from assistant_addons.labs.workspace import Workspace
 
 LIBRARY = Path(__file__).with_name("library")
-TEXT, PROGRAM, WAYS = "lab.toml", "scene.py", "ways.toml"
-FILE_BYTES = 1 << 20
-_R = TypeVar("_R", bound=Record)
+TEXT, PROGRAM = "lab.toml", "scene.py"
+FILE_BYTES = 8 << 20
+TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 
 
-class Translation(Record, frozen=True):
-    """What lab.zh_CN.toml holds: the texts for the learner.
+class Words(Record, frozen=True):
+    """One text in each language of the assistant; as `str` the one in force."""
 
-    `hints` go from general to exact. `remember` closes the lab: what to keep in mind, and how to see it elsewhere.
-    `causes` are those that the learner chooses from. `faults` are sentences for what `fault` of scene.py finds.
+    en: str
+    zh_CN: str  # noqa: N815 - the language's code
+
+    def __str__(self) -> str:
+        return self.zh_CN if language() == "zh_CN" else self.en
+
+
+class Definition(Record, frozen=True, kw_only=True):
+    """What lab.toml holds: the words for the learner, what the lab needs, and what is right.
+
+    `symptom` is the line that fails; where it succeeds in a fresh process, the lab is solved. Only `files` and the
+    environments `installs` may change. `beside` says whose packages the lab's environment sees: those of an environment
+    with torch, or the assistant's own. `cause` is the right one of `causes`, and each of `shows` is a regular
+    expression for words that show it, in any case. `hints` go from general to exact. `python` limits the Python of the
+    lab's environment ("" for any), `needs` are packages of the assistant's own Python, `machine` is the recorded
+    machine that is played, "" for this one.
     """
 
-    title: str
-    objectives: tuple[str, ...]
-    story: str
-    hints: tuple[str, ...]
-    explanation: str
-    remember: str
-    causes: dict[str, str]
-    faults: dict[str, str] = {}
-
-
-class LabText(Translation, frozen=True, kw_only=True):
-    """What lab.toml holds: the texts in English, what the lab needs, and what is right.
-
-    `minutes` is how long a learner takes. `cause` is the right one of `causes`, and each of `evidence` is a piece of
-    the failing program's output that proves it. `diagnosis` is the rule that must come first in the assistant's own
-    diagnosis, "" where nothing in the output is a known error. `files` are those that the learner changes. `python`
-    limits the Python of the lab's environment ("" for any), `needs` are packages of the assistant's own Python.
-    `machine` is the recorded machine that is played, "" for this one.
-    """
-
-    schema: Literal[1]
+    schema: Literal[2]
     order: int
     minutes: int
+    symptom: str
     cause: str
-    evidence: tuple[str, ...]
-    diagnosis: str = ""
+    shows: tuple[str, ...]
+    title: Words
+    task: Words
+    causes: dict[str, Words]
+    hints: tuple[Words, ...]
+    explanation: Words
+    remember: Words
     files: tuple[str, ...] = ()
+    installs: tuple[str, ...] = ()
+    beside: Literal["", "torch", "assistant"] = ""
     systems: tuple[Literal["linux", "windows", "macos"], ...] = ("linux", "windows", "macos")
     python: str = ""
     needs: tuple[str, ...] = ()
     machine: str = ""
 
+    def in_order_of(self, learner: str) -> dict[str, str]:
+        """Return the causes in an order of the learner's own, the same each time: no place gives the right one away."""
 
-class Way(Record, frozen=True):
-    """One way of mending that a learner may take, and what it is.
+        def rank(key: str) -> bytes:
+            return hashlib.sha256(f"{self.order}\n{learner}\n{key}".encode()).digest()
 
-    A line is a command, or `FILE <<< text`, which writes a file. In it `{lab}` stands for the lab's folder, and
-    `{work}` for the Python of its environment of that name.
+        return {key: str(self.causes[key]) for key in sorted(self.causes, key=rank)}
+
+    def is_shown_by(self, evidence: str) -> bool:
+        """Return whether a learner's words, or a line that a program printed, show the right cause."""
+        words = " ".join(evidence.split())
+        return any(re.search(one, words, re.IGNORECASE) for one in self.shows)
+
+
+class Program:
+    """What scene.py defines, all of it optional, for a lab's `Workspace`.
+
+    `files` returns what lies in the folder beside the programs, by name. `breaks` installs what is wrong. `variables`
+    returns variables for all that runs in the lab. `original` returns the files of a stand-in package by its name and
+    version, `None` for a version that the lab does not offer.
     """
 
-    lines: tuple[str, ...]
-    name: str = ""
+    def __init__(self, module: ModuleType) -> None:
+        def given(name: str) -> Callable[..., Any]:
+            return getattr(module, name, lambda *_given: {})
 
-
-class Ways(Record, frozen=True):
-    """What ways.toml holds, for teachers and tests."""
-
-    right: tuple[Way, ...]
-    wrong: tuple[Way, ...]
-
-
-class Definition:
-    """A lab by its folder; its name is the lab's key."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.key = folder, folder.name
-        self.english = _read(folder / TEXT, LabText)
-
-    @cached_property
-    def chinese(self) -> Translation:
-        """The Chinese texts."""
-        return _read(self.folder / "lab.zh_CN.toml", Translation)
-
-    def text(self, learner: str = "", code: str = "") -> LabText:
-        """Return the texts in the language of the moment or another one.
-
-        The causes come in an order of the learner's own, the same each time, so that no place gives the right one away.
-        """
-        text = self.english
-        if (code or language()) == "zh_CN":
-            words = {name: getattr(self.chinese, name) for name in self.chinese.__struct_fields__}
-            text = replace(text, **words)
-        return replace(text, causes=self._in_order(text.causes, learner))
-
-    def _in_order(self, causes: Mapping[str, str], learner: str) -> dict[str, str]:
-        """Order causes by a hash of the lab, the learner and each key; a learner without a name is this user."""
-        who = learner or LiveHost().facts("identity")["users"]
-        return dict(
-            sorted(causes.items(), key=lambda one: hashlib.sha256(f"{self.key}\n{who}\n{one[0]}".encode()).digest())
-        )
-
-    @cached_property
-    def ways(self) -> Ways:
-        """The right and wrong ways, which only a checkout holds; raises `BadInput` without."""
-        return _read(self.folder / WAYS, Ways)
-
-    @cached_property
-    def program(self) -> Program:
-        """What the lab does."""
-        spec = importlib.util.spec_from_file_location(f"assistant_lab_{self.key}", self.folder / PROGRAM)
-        module = importlib.util.module_from_spec(spec) if spec else ModuleType("")
-        if spec and spec.loader:
-            spec.loader.exec_module(module)
-        optional = (getattr(module, name, None) for name in ("fault", "variables", "names"))
-        return Program(module.breaks, module.symptom, *optional)
-
-    @property
-    def programs(self) -> tuple[Path, ...]:
-        """The programs that lie beside scene.py; learners may read them."""
-        found = (path for path in sorted(self.folder.iterdir()) if path.suffix in SOURCE_SUFFIXES)
-        return tuple(path for path in found if path.name != PROGRAM)
-
-
-class Program(NamedTuple):
-    """What scene.py defines: `breaks` prepares the folder, `symptom` runs what fails.
-
-    `fault` returns what is still wrong, "" for nothing; without it a lab is solved when its symptom succeeds.
-    `variables` returns variables for all that runs in the scene, `names` what a learner may type for an address.
-    """
-
-    breaks: Callable[..., None]
-    symptom: Callable[..., Outcome]
-    fault: Callable[..., str] | None = None
-    variables: Callable[..., Mapping[str, str]] | None = None
-    names: Callable[..., Mapping[str, str]] | None = None
+        self.files: Callable[[Workspace], Mapping[str, str | bytes]] = given("files")
+        self.breaks: Callable[[Workspace], object] = given("breaks")
+        self.variables: Callable[[Workspace], Mapping[str, str]] = given("variables")
+        self.original: Callable[[Workspace, str, str], Mapping[str, str] | None] = given("original")
 
 
 @cache
 def labs() -> dict[str, Definition]:
     """Return all labs by key, in teaching order."""
-    found = [Definition(path.parent) for path in LIBRARY.glob(f"*/{TEXT}")]
-    return {one.key: one for one in sorted(found, key=lambda one: one.english.order)}
+    found = {path.parent.name: _read(path) for path in LIBRARY.glob(f"*/{TEXT}")}
+    return dict(sorted(found.items(), key=lambda one: one[1].order))
 
 
 def lab_at(key: str) -> Definition:
@@ -168,7 +119,24 @@ def lab_at(key: str) -> Definition:
     return labs()[key]
 
 
-def _read(path: Path, kind: type[_R]) -> _R:
+@cache
+def program_of(key: str) -> Program:
+    """Return what a lab does."""
+    path = LIBRARY / key / PROGRAM
+    spec = importlib.util.spec_from_file_location(f"assistant_lab_{key}", path)
+    module = importlib.util.module_from_spec(spec) if spec else ModuleType("")
+    if spec and spec.loader and path.exists():
+        spec.loader.exec_module(module)
+    return Program(module)
+
+
+def programs_of(key: str) -> dict[str, bytes]:
+    """Return the programs that lie beside scene.py, by name; learners may read them."""
+    paths = (path for path in sorted((LIBRARY / key).iterdir()) if path.suffix in SOURCE_SUFFIXES)
+    return {path.name: read_regular(path, FILE_BYTES, follow=True) for path in paths if path.name != PROGRAM}
+
+
+def _read(path: Path) -> Definition:
     what = f"{path.parent.name}/{path.name}"
     try:
         raw = tomllib.loads(read_regular(path, FILE_BYTES, follow=True).decode())
@@ -178,4 +146,4 @@ def _read(path: Path, kind: type[_R]) -> _R:
         raise BadInput(
             _("{what} cannot be read: {reason}.", what=what, reason=str(error)), hint=_("Correct it there.")
         ) from error
-    return from_plain(raw, kind, what)
+    return from_plain(raw, Definition, what)

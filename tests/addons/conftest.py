@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-USUAL_LABS = ("01-directml-on-linux.ipynb", "08-onnx-overflow.ipynb")  # all are alike: these stand for the others
 
 
 @pytest.hookimpl(wrapper=True)
@@ -17,14 +16,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[
     found = yield
     if file_path == Path(__file__):
         of_the_core = {parent.config.rootpath / path for path in parent.config.getini("testpaths")}
-        for path in sorted({*NOTEBOOKS.glob("*.ipynb"), *NOTEBOOKS.glob("labs/*.ipynb")} - of_the_core):
+        for path in sorted({*NOTEBOOKS.glob("*.ipynb")} - of_the_core):
             found += parent.ihook.pytest_collect_file(file_path=path, parent=parent)
     return found
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let two labs do in a usual run."""
-    for item in items:
-        if item.path.parent == NOTEBOOKS / "labs" and item.path.name not in USUAL_LABS:
-            item.add_marker("full")

@@ -36,10 +36,9 @@ NO_TEXT = {  # written, or no text
     ("onnx try", "model"),
     ("onnx try", "--against"),
     ("onnx try", "--inputs"),
-    ("labs check", "folder"),
-    ("labs notebooks", "folder"),
+    ("labs table", "folder"),
 }
-USUAL = {"labs notebooks"}  # names of files; with --full every command
+USUAL = {"labs hint"}  # one sentence; with --full every command
 # What to give each command, so that it prints as much as it can without a network and without an installation.
 ARGUMENTS = {
     "recipes list": "",
@@ -55,8 +54,11 @@ ARGUMENTS = {
     "onnx try": "{new}",
     "mcp": "--skill",
     "labs list": "",
-    "labs check": "{folder}",
-    "labs notebooks": "{new}",
+    "labs start": "render-group --folder {new}",
+    "labs hint": "render-group --folder {new}",
+    "labs cause": "render-group --folder {new} --is group-missing",
+    "labs check": "render-group --folder {new}",
+    "labs table": "{folder}",
 }
 
 

@@ -43,7 +43,9 @@ def test_the_help_of_add_ons_draws_in_no_library_of_theirs():
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("package", "name", "file"), [("nbformat", "labs", "."), ("onnx", "onnx", "model.onnx")])
+@pytest.mark.parametrize(
+    ("package", "name", "file"), [("ipykernel", "labs", "render-group"), ("onnx", "onnx", "model.onnx")]
+)
 def test_a_missing_package_of_an_add_on_is_one_sentence_with_its_command(package, name, file, tmp_path):
     """As where a package of the core's own extras is missing; nothing is written."""
     words, env = [sys.executable, "-c", without(package), name, "check", file], forked.at_home(tmp_path)

@@ -238,9 +238,10 @@ def test_the_wizard_has_a_folder_shown(page: Page, address: str, home: Path, ope
     """`ptsa-open-file` shows what lies below the server's folder in the file browser, and leaves the rest to others."""
     assert address
     copies = home / "share" / "pytorch-setup-assistant" / "notebooks"
-    assert page.evaluate(ASK, ["ptsa-open-file", {"path": str(copies / "labs")}]) is True
+    (copies / "labs-work" / "lab").mkdir(parents=True)
+    assert page.evaluate(ASK, ["ptsa-open-file", {"path": str(copies / "labs-work")}]) is True
     expect(page.locator(".jp-FileBrowser")).to_be_visible()
-    expect(page.locator(".jp-DirListing-item").filter(has_text="01-directml")).to_be_visible()
+    expect(page.locator(".jp-DirListing-item").filter(has_text="lab")).to_be_visible()
     for path in (str(home), "/etc", f"{copies}-of-another", ""):
         assert page.evaluate(ASK, ["ptsa-open-file", {"path": path}]) is False
     expect(opened).to_be_visible()

@@ -99,7 +99,7 @@ def shipped(tmp_path, monkeypatch):
 
 
 def test_every_notebook_is_handed_out(shipped, tmp_path):
-    """The folder holds all of them, the labs in a folder of their own; a second start changes nothing."""
+    """The folder holds all of them; a second start changes nothing."""
     folder = tmp_path / "mine"
     names = put_copies(folder)
     assert sorted(names) == sorted(path.relative_to(shipped).as_posix() for path in shipped.rglob("*.ipynb"))

@@ -2,13 +2,16 @@
 
 Each tensor on it holds a tensor of the CPU, and every operator that touches one goes through `_run`. What crosses
 between the device and the CPU is counted and really takes time: `LATENCY` for each copy, and its bytes at `BANDWIDTH`.
-`torch.pretend.copies`, `copied_bytes` and `copy_seconds` tell what has crossed so far; `reset_copies()` begins anew.
+`torch.pretend.copies`, `copied_bytes` and `copy_seconds` tell what has crossed so far. `LAB_DEVICE` says which device
+is played: "directml" takes the operators that it lacks to the CPU, "mps" refuses them unless
+PYTORCH_ENABLE_MPS_FALLBACK is 1 when torch is imported, as MPS itself does.
 
 Torch itself loads this file where it is installed, as it loads any backend that is a package of its own:
 https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html. It needs torch 2.10, the first release with
 `_setup_privateuseone_for_python_backend`, which is private: hence the guard.
 """
 
+import os
 import time
 import warnings
 
@@ -26,37 +29,64 @@ LACKING = {
     *("aten::_linalg_solve_ex", "aten::linalg_lu_factor_ex", "aten::linalg_cholesky_ex", "aten::_linalg_det"),
     *("aten::linalg_lu_solve", "aten::cholesky_solve", "aten::linalg_qr", "aten::_linalg_svd"),
 }
+# The messages of aten/src/ATen/mps/MPSFallback.mm, torch 2.6, and of torch-directml.
 MPS_SAYS = (
     "The operator '{name}' is not currently implemented for the MPS device. If you want this op to be considered for "
-    "addition, comment on the tracking issue."
+    "addition please comment on https://github.com/pytorch/pytorch/issues/141287 and mention use-case, that resulted "
+    "in missing op as well as commit hash {commit}. As a temporary fix, you can set the environment variable "
+    "`PYTORCH_ENABLE_MPS_FALLBACK=1` to use the CPU as a fallback for this op. WARNING: this will be slower than "
+    "running natively on MPS."
+)
+MPS_WARNS = (
+    "The operator '{name}' is not currently supported on the MPS backend and will fall back to run on the CPU. This "
+    "may have performance implications."
 )
 DIRECTML_SAYS = (
     "The operator '{name}' is not currently supported on the DML backend and will fall back to run on the CPU. This "
     "may have performance implications."
 )
 FACTORIES = ("arange", "arange.start", "arange.start_step", "eye", "eye.m", "linspace", "logspace", "randperm")
-_silent = False
+_says = None  # what the device says when it takes an operator to the CPU; without it, it refuses
 _KEPT = []  # the kernels, which go when their library does
+
+
+def _crossings():
+    """Return what copies a tensor of the CPU to where nothing is shared with it, and what lists these copies.
+
+    Each is a copy between device and CPU, listed with its bytes and seconds.
+    """
+    crossed = []
+
+    def crossing(tensor):
+        begun = time.perf_counter()
+        copy = tensor.detach().clone()
+        time.sleep(LATENCY + tensor.nbytes / BANDWIDTH)
+        crossed.append((tensor.nbytes, time.perf_counter() - begun))
+        return copy
+
+    return crossing, lambda: tuple(crossed)
+
+
+_crossing, _crossed = _crossings()
 
 
 class _Module:
     """What `torch.pretend` offers: what torch asks of any backend, and the count of copies."""
 
-    def __init__(self):
-        self.reset_copies()
+    @property
+    def copies(self):
+        """The number of copies between device and CPU."""
+        return len(_crossed())
 
-    def reset_copies(self):
-        """Begin to count anew."""
-        self.copies, self.copied_bytes, self.copy_seconds = 0, 0, 0.0
+    @property
+    def copied_bytes(self):
+        """The bytes that they had."""
+        return sum(size for size, _seconds in _crossed())
 
-    def crossing(self, tensor):
-        """Copy a tensor of the CPU to where nothing is shared with it: this is a copy between device and CPU."""
-        begun = time.perf_counter()
-        copy = tensor.detach().clone()
-        time.sleep(LATENCY + tensor.nbytes / BANDWIDTH)
-        self.copies, self.copied_bytes = self.copies + 1, self.copied_bytes + tensor.nbytes
-        self.copy_seconds += time.perf_counter() - begun
-        return copy
+    @property
+    def copy_seconds(self):
+        """The seconds that they took."""
+        return sum(seconds for _size, seconds in _crossed())
 
     def is_available(self):
         """Return True: a pretended device is always there."""
@@ -127,10 +157,10 @@ def _run(func, args, kwargs):
         )
     if name not in LACKING:
         return _compute(func, args, kwargs, tensors, lambda tensor: tensor)
-    if not _silent:
-        raise NotImplementedError(MPS_SAYS.format(name=name))
-    warnings.warn(DIRECTML_SAYS.format(name=name), stacklevel=3)
-    return _compute(func, args, kwargs, tensors, torch.pretend.crossing)
+    if not _says:
+        raise NotImplementedError(MPS_SAYS.format(name=name, commit=torch.version.git_version))
+    warnings.warn(_says.format(name=name), stacklevel=3)
+    return _compute(func, args, kwargs, tensors, _crossing)
 
 
 def _compute(func, args, kwargs, tensors, fetch):
@@ -145,7 +175,7 @@ def _compute(func, args, kwargs, tensors, fetch):
                 raise RuntimeError("The pretended device cannot resize a tensor that is given as out=.")
             return known[id(value)] if id(value) in known else _Far(fetch(value))
         if isinstance(value, (bool, int, float, complex)):  # a value is read from the device
-            torch.pretend.crossing(torch.tensor(value))
+            _crossing(torch.tensor(value))
         return value
 
     return tree_map(back, func(*args, **kwargs))
@@ -161,12 +191,12 @@ def _copy(func, args, kwargs):
         target, source = args[:2]
         crosses = isinstance(target, _Far) != isinstance(source, _Far)
         near = source._near if isinstance(source, _Far) else source
-        func(target._near if isinstance(target, _Far) else target, torch.pretend.crossing(near) if crosses else near)
+        func(target._near if isinstance(target, _Far) else target, _crossing(near) if crosses else near)
         return target
     device = kwargs.get("device")
     stays = device is None or torch.device(device).type == NAME
     copy = func(args[0]._near, **{**kwargs, "device": "cpu"})
-    return _Far(copy) if stays else torch.pretend.crossing(copy)
+    return _Far(copy) if stays else _crossing(copy)
 
 
 def _copy_from(source, target, *_):
@@ -185,22 +215,14 @@ def _empty_strided(size, stride, dtype=None, **_):
     return _Far(torch.empty_strided(size, stride, dtype=dtype))
 
 
-def as_mps():
-    """Offer the device, which refuses the operators that it lacks."""
-    _register(silent=False)
-
-
-def as_directml():
-    """Offer the device, which takes the operators that it lacks to the CPU and warns once."""
-    _register(silent=True)
-
-
-def _register(*, silent):
-    global _silent  # noqa: PLW0603 - one device for each process, as torch has one place for it
+def offer():
+    """Offer the device; torch calls this when it is imported."""
+    global _says  # noqa: PLW0603 - one device for each process, as torch has one place for it
     setup = getattr(backend_registration, "_setup_privateuseone_for_python_backend", None)
     if setup is None:
         raise ImportError(f"The pretended device needs torch 2.10 or newer; this is torch {torch.__version__}.")
-    _silent = silent
+    falls_back = MPS_WARNS if os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1" else None
+    _says = DIRECTML_SAYS if os.environ.get("LAB_DEVICE") == "directml" else falls_back
     setup(NAME, backend_module=_Module())
     library = torch.library.Library("aten", "IMPL")
     library.impl("_copy_from", _copy_from, "PrivateUse1")

@@ -1,78 +1,85 @@
-"""Solve many small systems with a model on the pretended device, and judge the solution by its residual.
+"""Solve many small systems with model.py on the pretended device, and judge the solution by its residual.
 
-Usage: solve.py MODEL.PY [MOST_COPIES]. With a number, the data may cross between device and CPU so often at most. What
-it prints is measured: seconds on the device, seconds of them in copies, and seconds of the same model on the CPU alone.
+Usage: solve.py [MOST_COPIES]. With a number, the data may cross between device and CPU so often at most. The model runs
+in a program of its own, apply.py; here is no torch, and nothing that the model could change.
 """
 
-import importlib.util
+import json
+import math
+import random
+import subprocess
 import sys
-import time
-import warnings
-
-import torch
+from array import array
 
 SYSTEMS, SIZE, WORST = 256, 8, 1e-4  # the smallest singular value: inverting loses as many digits, solving does not
 # A solver's backward error is a small multiple of SIZE times the precision: N. Higham, Accuracy and Stability, ch. 9.
-MOST_ERROR = 8 * SIZE * torch.finfo(torch.float32).eps
+MOST_ERROR = 8 * SIZE * 2**-23  # of FP32
 
 
-def load(path):
-    """Load the learner's model."""
-    spec = importlib.util.spec_from_file_location("model", path)
-    model = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(model)
-    return model
+def product(left, right):
+    """Multiply two matrices."""
+    columns = list(zip(*right, strict=True))
+    return [[sum(map(float.__mul__, row, column)) for column in columns] for row in left]
 
 
-def systems():
-    """Draw systems whose singular values run from 1 down to WORST, with sides whose solutions are small."""
-    left, right = (torch.linalg.qr(torch.randn(SYSTEMS, SIZE, SIZE)).Q for _ in range(2))
-    matrices = (left * torch.logspace(0, torch.tensor(WORST).log10().item(), SIZE)) @ right
-    return matrices, matrices @ torch.randn(SYSTEMS, SIZE, 1)
+def rotation():
+    """Draw an orthogonal matrix, by Gram and Schmidt."""
+    rows = []
+    for _ in range(SIZE):
+        row = [random.gauss(0, 1) for _ in range(SIZE)]
+        for _ in range(2):  # the second time takes away what rounding left
+            for other in rows:
+                share = sum(map(float.__mul__, row, other))
+                row = [value - share * part for value, part in zip(row, other, strict=True)]
+        length = math.hypot(*row)
+        rows.append([value / length for value in row])
+    return rows
 
 
-def error(matrices, sides, solved):
-    """Return the largest backward error of all systems: the residual for its matrix and solution."""
-    matrices, sides, solved = matrices.double(), sides.double(), solved.double()
-    norms = torch.linalg.matrix_norm(matrices) * torch.linalg.vector_norm(solved, dim=(1, 2))
-    return (torch.linalg.vector_norm(matrices @ solved - sides, dim=(1, 2)) / norms).max().item()
+def system():
+    """Draw a matrix whose singular values run from 1 down to WORST, with a side whose solution is small, in FP32."""
+    scales = [WORST ** (at / (SIZE - 1)) for at in range(SIZE)]
+    matrix = product([list(map(float.__mul__, row, scales)) for row in rotation()], rotation())
+    side = [row[0] for row in product(matrix, [[random.gauss(0, 1)] for _ in range(SIZE)])]
+    return array("f", [value for row in matrix for value in row]), array("f", side)
 
 
-def timed(solve, matrices, sides):
-    """Return what `solve` gives and the seconds that it took."""
-    begun = time.perf_counter()
-    solved = solve(matrices, sides)
-    return solved, time.perf_counter() - begun
+def error(matrix, side, solved):
+    """Return the backward error of a solution: its residual for the size of matrix and solution."""
+    left = [sum(map(float.__mul__, matrix[at * SIZE : (at + 1) * SIZE].tolist(), solved)) for at in range(SIZE)]
+    return math.dist(left, side) / (math.hypot(*matrix) * math.hypot(*solved) or math.inf)
 
 
-def main(path, most=""):
+def main(most=""):
     """Judge the model; end with a sentence on what is wrong."""
-    warnings.filterwarnings("ignore")  # as many a program does
-    matrices, sides = systems()
-    torch.linalg.solve(matrices, sides)  # the first call loads the library, which is not to be timed
-    far = matrices.to("pretend"), sides.to("pretend")
-    try:
-        with torch.no_grad():
-            solve = load(path).solve
-            torch.pretend.reset_copies()
-            solved, seconds = timed(solve, *far)
-            copies, copying = torch.pretend.copies, torch.pretend.copy_seconds
-            _, alone = timed(solve, matrices, sides)
-    except SystemExit:
-        sys.exit("model.py ended the program")
-    if not isinstance(solved, torch.Tensor) or solved.shape != sides.shape:
-        sys.exit("the solution has another shape than the right sides")
-    if solved.device != far[0].device:
-        sys.exit(f"the solution is on {solved.device}, and the program goes on on {far[0].device}")
-    found = error(matrices, sides, solved.cpu())
-    if not found <= MOST_ERROR:
+    systems = [system() for _ in range(SYSTEMS)]
+    given = {
+        "size": SIZE,
+        "matrices": [one.tolist() for one, _ in systems],
+        "sides": [one.tolist() for _, one in systems],
+    }
+    with open(".given.json", "w", encoding="utf-8") as file:
+        json.dump(given, file)
+    with open(".solved.json", "w", encoding="utf-8"):
+        pass
+    done = subprocess.run([sys.executable, "apply.py"], check=False)
+    with open(".solved.json", encoding="utf-8") as file:
+        text = file.read()
+    if done.returncode or not text:
+        sys.exit(done.returncode or "model.py ended the program")
+    told = json.loads(text)
+    if "fault" in told:
+        sys.exit(told["fault"])
+    errors = [error(*system, solved) for system, solved in zip(systems, told["solved"], strict=True)]
+    if not all(one <= MOST_ERROR for one in errors):
         sys.exit(
-            f"the solution is not accurate: its backward error is {found:.1e}, a solver's is under {MOST_ERROR:.0e}"
+            f"the solution is not accurate: its backward error is {max(errors):.1e}, "
+            f"a solver's is under {MOST_ERROR:.0e}"
         )
-    print(f"on the device    {seconds:.3f} s, of them {copying:.3f} s in {copies} copies")
-    print(f"on the CPU alone {alone:.3f} s")
-    if most and copies > int(most):
-        sys.exit(f"the solution is right, but it took {copies} copies: {most} are allowed")
+    print(f"on the device    {told['seconds']:.3f} s, of them {told['copying']:.3f} s in {told['copies']} copies")
+    print(f"on the CPU alone {told['alone']:.3f} s")
+    if most and told["copies"] > int(most):
+        sys.exit(f"the solution is right, but it took {told['copies']} copies: {most} are allowed")
     print("the solution is right")
 
 

@@ -78,9 +78,9 @@ def test_each_machine_finds_what_starts_it(thirty):
     bundle = read_bundle(folder)
     every = {file.path for file in bundle.files}
     assert {"start.sh", "start.bat", "start.ps1", own(bundle)} < every
-    with zipfile.ZipFile(folder / own(bundle)) as wheel:  # which installs the bundle there, and gives no lab away
+    with zipfile.ZipFile(folder / own(bundle)) as wheel:  # which installs the bundle there, and brings the labs
         assert {"assistant/cli/__init__.py", "assistant_addons/classroom/command.py"} < {*wheel.namelist()}
-        assert not [name for name in wheel.namelist() if name.endswith("ways.toml")]
+        assert "assistant_addons/labs/library/cpu-build/lab.toml" in wheel.namelist()
     assert {path.split("/")[1] for path in every if path.startswith("uv/")} == {one.platform for one in bundle.kinds}
     for kind in bundle.kinds:
         assert any(path.startswith(f"assistant/{kind.platform}-") for path in every)

@@ -18,9 +18,10 @@ from assistant.host.base import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.plan import Backend
 from assistant.plan import make_plans
-from assistant_addons.labs.stand_ins import CODE, OLDEST, PLATFORM, torch_files
+from assistant_addons.labs.stand_ins import CODE, OLDEST, torch_files
 
 MACHINES = Path(assistant.machines.__file__).parent
+PLATFORM = "linux_x86_64"
 CHILD = Path(__file__).with_name("pretended.py")
 pytestmark = [pytest.mark.process, pytest.mark.full]
 
@@ -35,10 +36,12 @@ def run(python: str, *arguments: str | Path, **variables: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module", params=["as_mps", "as_directml"])
+@pytest.fixture(scope="module", params=["mps", "mps with fallback", "directml"])
 def told(request, cpu_environment):
     """Tell what each way of working gives on the device, which plays MPS or DirectML."""
-    return request.param, json.loads(run(cpu_environment.python, CHILD, request.param))
+    device, falls_back, _ = request.param.partition(" ")
+    variables = {"LAB_DEVICE": device, **({"PYTORCH_ENABLE_MPS_FALLBACK": "1"} if falls_back else {})}
+    return request.param, json.loads(run(cpu_environment.python, CHILD, **variables))
 
 
 @pytest.mark.torch
@@ -54,10 +57,10 @@ def test_what_crosses_is_counted_and_takes_time(told):
 
 @pytest.mark.torch
 def test_a_device_that_lacks_an_operator_refuses_it_or_pays_for_each_call(told):
-    """Playing MPS it refuses, whatever the function's name; playing DirectML it pays, whatever operator is called."""
+    """Playing MPS it refuses, unless its fallback is on; else it pays for whatever operator is called."""
     device, ways = told
     calls = [ways[name] for name in ("solve", "named like the fallback", "loop")]
-    if device == "as_mps":
+    if device == "mps":
         assert {(call["error"], "for the MPS device" in call["says"]) for call in calls} == {
             ("NotImplementedError", True)
         }
@@ -84,7 +87,7 @@ def test_a_torch_without_the_private_function_is_named(cpu_environment):
 import pretend
 del pretend.backend_registration._setup_privateuseone_for_python_backend
 try:
-    pretend.as_mps()
+    pretend.offer()
 except ImportError as error:
     print(error)"""
     assert "needs torch 2.10 or newer; this is torch" in run(cpu_environment.python, "-c", code)
@@ -124,7 +127,7 @@ def test_the_stand_in_runs_where_the_planner_says_so(tmp_path):
             shutil.copy(MACHINES / f"{name}.json", tmp_path / "machines")
     chosen = {*planned.values(), "2.15.0+cu130", "2.14.1+cu126"}
     for version in chosen:
-        for name, text in torch_files(version, version.partition("+")[2], catalog).items():
+        for name, text in torch_files(version, version.partition("+")[2], catalog, PLATFORM).items():
             path = tmp_path / "builds" / version / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

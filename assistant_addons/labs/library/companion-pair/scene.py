@@ -1,40 +1,57 @@
-"""A package that took torch back to an older release, and left the companion that wants the newer one."""
+"""TorchCodec's newest release beside an older torch: its metadata names no torch, so an installer takes the newest."""
 
-from assistant_addons.labs.scene import Outcome, Scene
-from assistant_addons.labs.stand_ins import file_of, wheel
+from collections.abc import Mapping
+from pathlib import Path
 
-OLD, NEW = "2.12.0", "2.13.0"
-PACKAGES = [  # with their versions and what they want
-    ("torch", OLD, []),
-    ("torch", NEW, []),
-    ("torchvision", "0.27.0", [f"torch=={OLD}"]),
-    ("torchvision", "0.28.0", [f"torch=={NEW}"]),
-    ("lab-detector", "1.0", [f"torch=={OLD}", "torchvision"]),
-]
+from packaging.specifiers import SpecifierSet
 
+from assistant.api.planning import find_companion
+from assistant_addons.labs import stand_ins
+from assistant_addons.labs.stand_ins import own_index as variables
+from assistant_addons.labs.workspace import Workspace
 
-def breaks(scene: Scene) -> None:
-    """Make the wheels, install the newest pair, then a program that wants the release before."""
-    for name, version, needs in PACKAGES:
-        content = wheel(name, version, _files(name, version), requires=needs)
-        scene.write(f"wheels/{file_of(name, version)}", content)
-    scene.venv()
-    own = ("--no-index", "--find-links", str(scene.folder / "wheels"))
-    scene.install(*own, "torch", "torchvision")
-    scene.install(*own, "--no-deps", f"torch=={OLD}", "lab-detector")
+__all__ = ["breaks", "files", "original", "variables"]
+TORCH = ("2.9.1", "2.10.0", "2.11.0")
+CODECS = ("0.8.1", "0.9.1", "0.10.0", "0.11.1")
+DETECTORS = {"1.0": "torch==2.10.*", "2.0": "torch>=2.11"}
+LOADER = Path(__file__).with_name("torchcodec.txt").read_text("utf-8")
 
 
-def symptom(scene: Scene) -> Outcome:
-    """Ask whether all that is installed fits together."""
-    return scene.uv("pip", "check", "--python", str(scene.python()))
+def files(_space: Workspace) -> Mapping[str, str | bytes]:
+    """Return the table of TorchCodec's README."""
+    rows = [f"| `{_needs(version)}` | `{version}` |" for version in reversed(CODECS)]
+    return {"compatibility.md": "\n".join(["| `torch` | `torchcodec` |", "| --- | --- |", *rows, ""])}
 
 
-def fault(scene: Scene) -> str:
-    """Want the three packages, one of the releases that there are of each, and nothing that does not fit."""
-    found = {name for name, version, _ in PACKAGES if scene.consists_of(name, _files(name, version))}
-    lacking = {name for name, *_ in PACKAGES} - found
-    return scene.wrong("lacking", name=min(lacking)) if lacking else scene.fails(symptom(scene))
+def breaks(space: Workspace) -> None:
+    """Install a program with the torch that it needs, and later TorchCodec."""
+    packages = [("torch", one, []) for one in TORCH] + [("torchcodec", one, []) for one in CODECS]
+    packages += [("lab-detector", version, [needs]) for version, needs in DETECTORS.items()]
+    for name in {name for name, _version, _needs in packages}:
+        wheels = {
+            version: stand_ins.wheel(name, version, _content(name, version), requires=needs)
+            for one, version, needs in packages
+            if one == name
+        }
+        stand_ins.add_to_index(space.folder / "pypi" / "simple", name, wheels)
+    space.install("lab-detector==1.0")
+    space.install("torchcodec")
 
 
-def _files(name: str, version: str) -> dict[str, str]:
-    return {f"{name.replace('-', '_')}/__init__.py": f'__version__ = "{version}"\n'}
+def original(_space: Workspace, name: str, version: str) -> Mapping[str, str] | None:
+    """Return the files of the stand-ins."""
+    known = {"torch": TORCH, "torchcodec": CODECS, "lab_detector": DETECTORS, "lab-detector": DETECTORS}
+    return {} if name not in known else _content(name, version) if version in known[name] else None
+
+
+def _needs(codec: str) -> str:
+    """Return which torch a release of TorchCodec was built for, by the assistant's catalogue."""
+    return next(one.torch[0] for one in find_companion("torchcodec").ranges if codec in SpecifierSet(one.versions))
+
+
+def _content(name: str, version: str) -> dict[str, str]:
+    if name == "torchcodec":
+        text = LOADER.replace("BUILT_FOR", repr(_needs(version)[2:].removesuffix(".*")))
+    else:
+        text = f'__version__ = "{version}"\n'
+    return {f"{name.replace('-', '_')}/__init__.py": text}

@@ -1,9 +1,8 @@
 """A stand-in for an image program: it computes on DirectML where its launch settings say so, else on the CPU."""
 
 import json
-import sys
 
-with open(sys.argv[1], encoding="utf-8") as file:
+with open("launch.json", encoding="utf-8") as file:
     arguments = json.load(file)["arguments"]
 import torch
 

@@ -1,8 +1,7 @@
-"""A stand-in for an image application, with arguments of ComfyUI; usage: main.py LAUNCH.JSON."""
+"""A stand-in for an image application, with arguments of ComfyUI, which launch.json holds."""
 
 import argparse
 import json
-import sys
 
 import torch
 
@@ -14,10 +13,13 @@ precision = parser.add_mutually_exclusive_group()
 for option in ("--force-fp32", "--force-fp16"):
     precision.add_argument(option, action="store_true")
 parser.add_argument("--preview-method", choices=["none", "auto"], default="none")
-with open(sys.argv[1], encoding="utf-8") as file:
+with open("launch.json", encoding="utf-8") as file:
     arguments = json.load(file)["arguments"]
 print("arguments:", *arguments, flush=True)
-args = parser.parse_args(arguments)
+try:
+    args = parser.parse_args(arguments)
+except SystemExit as error:
+    raise SystemExit(error.code or "no image was made") from None
 
 device = "cpu" if args.cpu or not torch.cuda.is_available() else "cuda"
 dtype = torch.float16 if args.force_fp16 else torch.float32

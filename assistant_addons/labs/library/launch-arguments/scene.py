@@ -1,19 +1,15 @@
 """Launch arguments from a guide for graphics cards, on a computer without one."""
 
-from assistant_addons.labs.scene import Outcome, Scene
+from collections.abc import Mapping
+
+from assistant_addons.labs.workspace import Workspace
 
 
-def breaks(scene: Scene) -> None:
-    """Write the arguments as the guide has them, with the one that a first attempt has added."""
-    scene.write("launch.json", '{"arguments": ["--cpu", "--preview-method", "auto", "--force-fp16"]}\n')
+def files(_space: Workspace) -> Mapping[str, str | bytes]:
+    """Return the arguments as the guide has them, with the one that a first attempt has added."""
+    return {"launch.json": '{"arguments": ["--cpu", "--preview-method", "auto", "--force-fp16"]}\n'}
 
 
-def symptom(scene: Scene) -> Outcome:
-    """Start the application."""
-    return scene.program("main.py", str(scene.folder / "launch.json"), python=scene.torch)
-
-
-def fault(scene: Scene) -> str:
-    """Want an image, made on the CPU."""
-    done = symptom(scene)
-    return scene.fails(done) or ("" if done.last.endswith(" on cpu") else scene.wrong("not-on-cpu"))
+def variables(_space: Workspace) -> Mapping[str, str]:
+    """Play a computer without a card of NVIDIA's."""
+    return {"CUDA_VISIBLE_DEVICES": ""}

@@ -1,32 +1,18 @@
 """A model whose inner values exceed FP16, with an opset newer than DirectML's kernels; and a naive copy."""
 
-import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from assistant_addons.labs.scene import Outcome, Scene
+from assistant_addons.labs.workspace import Workspace
 
 
-def breaks(scene: Scene) -> None:
-    """Write the model, and the copy in which every weight is FP16."""
-    for name, half in (("model.onnx", False), ("naive.onnx", True)):
-        scene.write(name, _model(half=half).SerializeToString(deterministic=True))
-
-
-def symptom(scene: Scene) -> Outcome:
-    """Run the copy."""
-    return _run(scene, "naive.onnx")
-
-
-def fault(scene: Scene) -> str:
-    """Want a model in FP16 that agrees with the original."""
-    return scene.fails(_run(scene, "fixed.onnx"))
-
-
-def _run(scene: Scene, name: str) -> Outcome:
-    return scene.program("run_model.py", str(scene.folder), name, python=sys.executable)
+def files(_space: Workspace) -> Mapping[str, str | bytes]:
+    """Return the model, and the copy in which every weight is FP16."""
+    models = {"model.onnx": False, "half.onnx": True}
+    return {name: _model(half=half).SerializeToString(deterministic=True) for name, half in models.items()}
 
 
 def _model(*, half: bool) -> Any:

@@ -17,8 +17,9 @@ READ_WRITE = 6
 host = json.loads(Path("host.json").read_text(encoding="utf-8"))
 try:
     service = yaml.safe_load(Path("compose.yaml").read_text(encoding="utf-8"))["services"]["train"]
-except (yaml.YAMLError, KeyError, TypeError) as error:
-    sys.exit(f"compose.yaml: {type(error).__name__}: {error}")
+    service.get("user")
+except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+    sys.exit(f"compose.yaml: services.train does not describe a container: {type(error).__name__}: {error}")
 lines = Path("image.group").read_text(encoding="utf-8").splitlines()
 image = {line.split(":")[0]: int(line.split(":")[2]) for line in lines}
 
@@ -52,3 +53,5 @@ for path in NEEDED:
             '"render" group or another DRM access group in order for ROCm applications to run successfully.'
         )
 print("Agent 2: gfx1100, AMD Radeon RX 7900 XTX")
+if not uid:
+    sys.exit("refused: the program runs as root, and whatever breaks out of it may do everything")

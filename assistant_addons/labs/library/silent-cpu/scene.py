@@ -1,23 +1,21 @@
 """A model calls in a loop what the pretended device takes to the CPU each time, as DirectML does."""
 
+from collections.abc import Mapping
+
 from assistant_addons.labs import stand_ins
-from assistant_addons.labs.scene import Outcome, Scene
+from assistant_addons.labs.stand_ins import check_torch as breaks
+from assistant_addons.labs.workspace import Workspace
 
-MOST = "10"  # copies that are allowed; one call makes six
-
-
-def breaks(scene: Scene) -> None:
-    """Offer the device, and write a model that calls the operator once for each system."""
-    stand_ins.offer_device(scene, "directml")
-    loop = "torch.stack([torch.linalg.solve(system, side) for system, side in zip(systems, sides)])"
-    scene.write("model.py", stand_ins.MODEL.format(solved=loop))
+__all__ = ["breaks", "files", "variables"]
 
 
-def symptom(scene: Scene) -> Outcome:
-    """Solve on the device, and count and time the copies."""
-    return stand_ins.solve(scene, "directml", MOST)
+def files(_space: Workspace) -> Mapping[str, str | bytes]:
+    """Return a model that calls the operator once for each system."""
+    return stand_ins.device_files(
+        "torch.stack([torch.linalg.solve(system, side) for system, side in zip(systems, sides)])"
+    )
 
 
-def fault(scene: Scene) -> str:
-    """Want the right solution with few copies."""
-    return stand_ins.solve_fault(scene, "directml", MOST)
+def variables(_space: Workspace) -> Mapping[str, str]:
+    """Offer the device."""
+    return stand_ins.device_variables("directml")

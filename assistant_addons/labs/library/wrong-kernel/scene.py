@@ -1,23 +1,25 @@
 """A kernel that starts another Python than the one that torch was installed for."""
 
 import json
-import sys
+from importlib.util import find_spec
 
-from assistant_addons.labs.scene import Outcome, Scene
+from assistant.api import BadInput, _
+from assistant_addons.labs.workspace import Workspace
 
 
-def breaks(scene: Scene) -> None:
-    """Make two environments; torch is in `work`, and the kernel starts the other one."""
-    scene.venv()
-    scene.install("ipykernel")
-    scene.venv("work", beside_torch=True)
-    scene.install("ipykernel", name="work")
-    argv = [str(scene.python()), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+def breaks(space: Workspace) -> None:
+    """Make a second environment with torch, `work`; the kernel starts the first one, which sees the assistant's own.
+
+    Raises `BadInput` where that has torch, too.
+    """
+    if find_spec("torch"):
+        raise BadInput(
+            _("torch is in the assistant's own environment, so this lab's kernel would find it."),
+            hint=_("Choose another lab, or start the assistant from an environment of its own."),
+        )
+    space.venv("work", space.torch)
+    if space.call(space.python("work"), "-c", "import ipykernel").status:
+        space.install("ipykernel", name="work")
+    argv = [str(space.python()), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel = {"argv": argv, "display_name": "lab", "language": "python"}
-    scene.write("kernels/lab/kernel.json", json.dumps(kernel))
-
-
-def symptom(scene: Scene) -> Outcome:
-    """Run a program in the kernel; jupyter's own runner ends with 0 whatever the program does, so its words count."""
-    done = scene.program("notebook_kernel.py", "lab", python=sys.executable)
-    return Outcome(0 if done.last == "torch computes in this kernel" else 1, done.text)
+    space.write(space.folder / "kernels" / "lab" / "kernel.json", json.dumps(kernel, indent=2))

@@ -6,7 +6,7 @@
 from . import cuda, version
 from .version import __version__
 
-__all__ = ["Tensor", "__version__", "cuda", "ones", "version", "zeros"]
+__all__ = ["Tensor", "__version__", "cuda", "ones", "version"]
 
 
 class Tensor:
@@ -17,15 +17,8 @@ class Tensor:
         if self.device.startswith("cuda"):
             cuda.launch()
 
-    def _with(self, other, work):
-        others = other.values if isinstance(other, Tensor) else [other] * len(self.values)
-        return Tensor(map(work, self.values, others), self.device)
-
     def __add__(self, other):
-        return self._with(other, float.__add__)
-
-    def __mul__(self, other):
-        return self._with(other, float.__mul__)
+        return Tensor(map(float.__add__, self.values, other.values), self.device)
 
     def __repr__(self):
         return f"tensor({self.values}, device='{self.device}')"
@@ -42,20 +35,7 @@ class Tensor:
         """Return the same numbers on another device."""
         return Tensor(self.values, device)
 
-    def cuda(self):
-        """Return the same numbers on the GPU."""
-        return self.to("cuda")
-
-    def cpu(self):
-        """Return the same numbers on the CPU."""
-        return self.to("cpu")
-
 
 def ones(size, device="cpu"):
     """Return that many ones."""
     return Tensor([1.0] * size, device)
-
-
-def zeros(size, device="cpu"):
-    """Return that many zeros."""
-    return Tensor([0.0] * size, device)

@@ -1,17 +1,16 @@
 """The part of torch.cuda that looks for a driver and a card, with torch's own words where one does not fit.
 
-The machine is a recorded one: machine.json beside the environment holds what NVIDIA's library (NVML) answered there.
+The machine is a recorded one: machine.json in the current folder holds what NVIDIA's library (NVML) answered there.
 """
 
 import json
-import sys
 import warnings
 from pathlib import Path
 
 from .build import CODE, LEAST_DRIVER, PTX
 from .version import cuda as _built
 
-RECORDING = Path(sys.prefix).parent / "machine.json"
+RECORDING = Path("machine.json")
 _NONE = (
     "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from "
     "http://www.nvidia.com/Download/index.aspx"
