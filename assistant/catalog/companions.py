@@ -340,8 +340,9 @@ def _by_name() -> dict[str, Companion]:
 
 
 def _carried() -> tuple[Row, ...]:
-    """Return the distributions (`names` or patterns) that torch's own indexes carry, for `variants` by pattern.
+    """Return the distributions that torch's own indexes carry, as rows.
 
+    `names` are names or patterns of fnmatch; only indexes of variants that match the pattern `variants` carry them.
     `device_extra` marks those that AMD's index splits by GPU: each card's code is an extra, "device-gfx1100". torch
     itself requires those `by_torch`.
     """

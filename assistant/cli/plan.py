@@ -122,7 +122,8 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
 def print_addition(path: str, requirements: tuple[str, ...], tools: Tools, *, as_json: bool) -> None:
     """Print whether torch stays if packages are added to an environment, and all that would change; change nothing.
 
-    Raises `BadInput` if it is no environment or nothing is named, and `WorkFailed` if nothing goes with its torch.
+    Raises `BadInput` if it is no environment or nothing is named, `WorkFailed` if nothing goes with its torch, and
+    `Unsolved` if an index cannot be reached or a package has only sources.
     """
     if not requirements:
         raise BadInput(_("No packages were named."), hint=_("Example: {value}", value="--into .venv --pin whisperx"))

@@ -331,9 +331,9 @@ def _wheel_address(package: str, version: str, torch: str, variant: str, tag: st
 
 
 def removal_names(context: LogContext, package: str, name: str) -> dict[str, str]:
-    """Return `since`, the release in which a package lost a name, and perhaps `newer`; {} if the table lacks it.
+    """Return `since`, the release in which a package lost a name, and `newer`; {} if the table lacks it.
 
-    `newer` is what no longer asks for the name, if the text shows who does.
+    `newer` is what no longer asks for the name, "" if the text does not show who does.
     """
     for row in plain_table("wheels.toml")["gone"]:
         if row["package"] == package and re.fullmatch(row["name"], name):

@@ -457,6 +457,9 @@ def typed_commands(context: LogContext, *, within: bool = False) -> Iterator[tup
 def _safe_words(text: str, *, typed: bool) -> list[str]:
     """Return a command's words up to the first that is prose; [] if a shell would read one of them otherwise.
 
+    [] also for a command that is incomplete, or names nothing but installers. A text with small words of prose counts
+    as not `typed`.
+
     Where no prompt shows that it was `typed`, only names of packages, options and what is no plain word are taken.
     """
     try:

@@ -205,7 +205,8 @@ class Attempt:
     def cause(self, key: str, basis: str = "installer", unknown: str = "", **names: str) -> Cause:
         """Return a cause at the failure's line; its names are those that any rule of installers may need, and `names`.
 
-        Names without a value are left out. `unknown` is a fact that decides and could not be told.
+        Names without a value are left out; a `right` index that is PyPI becomes the name `pypi`. `unknown` is the fact
+        ("os" or "python") that decides and was not found; known facts are those of the two that the machine has.
         """
         wanted, local = self.failure.wanted, self.failure.local
         of_builds = newest_python(tag for row in self.for_platform for tag in row.pythons)
@@ -311,7 +312,10 @@ def _name_causes(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _unasked_index_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield a cause if an index is named in a setting or a message and was not asked for the package."""
+    """Yield causes if the installer did not ask an index, for the package, that a setting or a message names.
+
+    For torch and its family that is also an index in pip's settings alone, which another installer does not read.
+    """
     failure, text, is_torch = attempt.failure, attempt.text, attempt.package in CORE
     if failure.index_url and not failure.locked:  # uv says itself that it stops at the first index that knows a name
         names = {"index": failure.index_url, "right": failure.better_index}

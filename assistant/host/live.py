@@ -165,7 +165,10 @@ def _memory() -> Answer:
 
 
 def _disk(path: str) -> Answer:
-    """Return, as JSON, the bytes `free` and `total` on the file system of a path, or of its lowest existing parent."""
+    """Return, as JSON, the bytes `free` and `total` on the file system of a path, or of its lowest existing parent.
+
+    Raises `OSError` if none can be looked at, such as a drive that is not there.
+    """
     folder = Path(path).expanduser()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

@@ -538,7 +538,10 @@ def _empty_folder(folder: Path) -> None:
 
 
 def owned_inode(folder: Path) -> int:
-    """Return the inode of a folder that this user owns; 0 for a link, another user's folder, and anything else."""
+    """Return the inode of a folder that this user owns; 0 for a link, another user's folder, and anything else.
+
+    On Windows the owner is not looked at.
+    """
     try:
         status = folder.lstat()
     except OSError:

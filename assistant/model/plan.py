@@ -57,7 +57,10 @@ def plain_requirement(text: str) -> Requirement | None:
 
 
 def check_requirement(text: str) -> str:
-    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, hidden characters and anything else."""
+    """Return a requirement (PEP 508) as it is.
+
+    Raises `BadInput` for options, hidden characters, URLs of other schemes than `SCHEMES`, and anything else.
+    """
     need = plain_requirement(text)
     if need is None or (need.url and not need.url.startswith(SCHEMES)):
         raise BadInput(

@@ -78,9 +78,10 @@ _LEAST_SHOWN = 0.85  # of a card's memory, drivers and error correction leave so
 def _complete_name(shown: str, vram_gb: float | None) -> tuple[str | None, str | None]:
     """Return the whole name for one that a table cut off at either end, `NVIDIA GeForce RTX 4060 ...`, and None.
 
-    A name that was not cut off, or a beginning that no name completes, stays as it is. If several complete it, those
-    whose memory differs are left out, and what the others share is returned, or None if that is another card's name or
-    no more than was shown; the second value then is the compute capability that all of them have, None if they differ.
+    A name that was not cut off, or a beginning that no name completes, stays as it is; an ending that none or several
+    complete is None. If several complete a beginning, those whose memory differs are left out, and what the others
+    share is returned, or None if that is another card's name or no more than was shown; the second value then is the
+    compute capability that all of them have, None if they differ.
     """
     part, at_end = re.sub(_CUT, "", shown).strip(), bool(re.match(_CUT, shown))
     if part == shown or (at_end and identify_name(Vendor.NVIDIA, part)):

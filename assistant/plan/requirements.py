@@ -198,7 +198,8 @@ def _published_build(name: str, context: Context) -> str | None:
 def onnxruntime_notes(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
     """Return warnings about ONNX Runtimes and plug-ins among a plan's requirement `lines`, and hints at better ones.
 
-    A DirectML plan's card is hinted at a backend with current torch, else, if the plan holds one, at Windows ML.
+    A DirectML plan's card is hinted at a backend with current torch, or else at Windows ML, if the plan holds its
+    ONNX Runtime.
     """
     every, plugins = runtime_builds(), runtime_plugins()
     held = {name: line for line in lines if (name := name_of(line)) in every or name in plugins}

@@ -116,7 +116,10 @@ class Fallbacks:
             setattr(row, name, getattr(row, name) + amount)
 
     def look(self, device: str) -> None:
-        """Update `peak_bytes` and `limit_bytes` from the memory that torch holds on the device, if it tells."""
+        """Update `peak_bytes` and `limit_bytes` from the memory that torch holds, if it tells.
+
+        Of `device` only the kind counts: what is held is that of the kind's current device, the limit its first one's.
+        """
         module, held = _module(device), 0
         if hasattr(module, "driver_allocated_memory"):  # MPS
             held, self.limit_bytes = module.driver_allocated_memory(), getattr(module, "recommended_max_memory", int)()
@@ -137,7 +140,7 @@ class Fallbacks:
         return [*self._mps_advice(), *self._cost_advice()]
 
     def _mps_advice(self) -> Iterator[str]:
-        """Yield from which release of torch MPS runs an operator itself, and the variable that does all of this."""
+        """Yield from which release of torch MPS runs an operator itself, and how torch falls back by a variable."""
         used = {row.operator.split("::")[-1].split(".")[0] for row in self.rows if self.device == "mps"}
         for release, names in NATIVE.items():
             for name in sorted(used.intersection(names.split())):

@@ -328,7 +328,10 @@ def _plan_found(place: _Candidate, package: Package, plan: Plan, case: PlanInput
 
 
 def _default_build_plans(plan: Plan, case: PlanInputs) -> Iterator[Plan]:
-    """Yield CPU plans with PyPI's default builds (several GB), newest first, from the plan's release down."""
+    """Yield copies of a CPU plan with PyPI's default builds (several GB), newest first, from its release down.
+
+    Left out are releases that the request's torch pins do not allow.
+    """
     warning = _(
         "This is PyPI's default build: it brings several GB of CUDA libraries and still computes on the CPU.",
         "default-build-brings-cuda",

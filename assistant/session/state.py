@@ -109,7 +109,10 @@ class EnvironmentSummary(Record, frozen=True):
 
     @property
     def state(self) -> Text:
-        """The worst that is wrong with it, or that nothing is, in a sentence."""
+        """The worst that is wrong with it and how many problems there are beside it, or that nothing is.
+
+        Of the assistant's own environment, and of one that could not be read, that is said instead.
+        """
         order = list(Severity)
         findings = sorted(self.findings, key=lambda finding: -order.index(finding.severity))
         wrong = [finding for finding in findings if finding.wrong]

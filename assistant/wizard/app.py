@@ -266,6 +266,8 @@ def find_wizard(machine: str | None = "") -> SetupWizard | None:
 def show_wizard(machine: str = "", host: Host | None = None) -> SetupWizard:
     """Return this kernel's wizard, or replace it by a new one for another machine, or if a `host` is given.
 
+    `machine` names a recorded machine, "" the one that the kernel runs on.
+
     One that is changing something is always returned as it is.
     """
     wizard = find_wizard(machine)

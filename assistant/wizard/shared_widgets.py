@@ -23,10 +23,10 @@ STATIC = Path(__file__).with_name("static")
 def join_modules(*names: str) -> str:
     """Return one text of several files: what widgets share comes before their own, as a module imports nothing.
 
-    Lines of comment stay here, as each browser would be sent them.
+    Empty lines and comments stay here, as each browser would be sent them.
     """
     whole = "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
-    return re.sub(r"^\s*(//.*|/\*[^*]*\*/)\n", "", whole, flags=re.MULTILINE)
+    return re.sub(r"^[ \t]*(?://.*|/\*[^*]*\*/)?\n", "", whole, flags=re.MULTILINE)
 
 
 class Late(widgets.Widget):  # type: ignore[misc]  # the library has no types

@@ -8,6 +8,16 @@ if TYPE_CHECKING:
     from assistant_addons.labs.page import Labs
 
 
+def environment_with_torch() -> str:
+    """Return the Python of the last setup, or of a CPU environment that is made in the assistant's cache folder.
+
+    What takes long is printed. Raises `WorkFailed` if the environment cannot be made.
+    """
+    from assistant_addons.labs import workspace  # noqa: PLC0415 - the installation is loaded only on demand
+
+    return workspace.environment_with_torch(print)
+
+
 def open_labs(*, language: str | None = None) -> Labs:
     """Return the labs as a widget; call it as the last line of a cell, which shows it.
 

@@ -97,7 +97,10 @@ Row = tuple[str, str, Text, Markup]
 
 
 def _machine_row(state: State, wrong: list[Finding]) -> Row:
-    """Return the row of the machine: how many problems there are, which stand below, or that there is none."""
+    """Return the row of the machine: how many problems there are, which stand below, or that there is none.
+
+    If nothing has been detected yet, it says so.
+    """
     again = html.button(say("Look again"), f"{LOOK}:machine")
     if state.detection is None:
         return "unknown", say("This computer"), say("not looked at yet"), again
