@@ -13,12 +13,11 @@ from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from packaging.requirements import Requirement
 from packaging.version import Version
 
 from assistant.catalog import has_code, load_catalog, number
-from assistant.catalog.companions import carried_by_torch_index, find_companion, wheel_sources
-from assistant.diagnose.facts import LogContext, pip_install
+from assistant.catalog.companions import find_companion
+from assistant.diagnose.facts import LogContext
 from assistant.diagnose.index import platforms_of, tag_of, torch_install
 from assistant.diagnose.rules import compiled, is_within, literals, plain_table
 from assistant.model.machine import Machine, Vendor
@@ -274,22 +273,18 @@ def parse_library(file: str) -> LibraryFile:
 def wheel_names(context: LogContext, package: str) -> dict[str, str]:
     """Return the placeholders of a package's wheels for this torch, Python and system, without those unknown.
 
-    `wheel_url` is a wheel's address, `wheel_links` a page of wheels that pip reads, and `ready` the command if torch's
-    index has it. Without a torch, `torch_first` installs the newest one that a wheel is ready for, whose build any
-    driver of its CUDA's major runs, `torch_of_wheel` is its version, `wheel_then` the wheel.
+    `wheel_url` is a wheel's address. Without a torch, `torch_first` installs the newest one that a wheel is ready for,
+    whose build any driver of its CUDA's major runs, `torch_of_wheel` is its version, `wheel_then` the wheel.
     """
     torch, variant, machine = context.torch.partition("+")[0], context.build, context.machine
     platform = platforms_of(machine.os, machine.arch)[0] if machine.os else ""
-    tag, row = tag_of(machine), find_companion(package)
-    name = package.replace("-", "[-_]")
+    tag, name = tag_of(machine), package.replace("-", "[-_]")
     match = re.search(rf"(?<![\w.]){name}[-= @`v]{{1,4}}(\d[\d.]{{1,12}}\d(?:\.post\d{{1,2}})?)", context.text)
     version = match[1] if match else context.machine.packages.get(package, "")
     names = {}
     if torch and platform:
         variant = variant or load_catalog().build_of(torch, "pypi", platform)
         names["wheel_url"] = _wheel_address(package, version, torch, variant, tag, platform)
-        sources = () if names["wheel_url"] else wheel_sources(Requirement(package), torch, variant, platform)
-        names["wheel_links"] = next((source.url for source in sources if source.find == "links"), "")
     elif platform == "linux_x86_64" and tag:
         steady = plain_table("kits.toml")["steady"]
         cards = [number(gpu.compute_capability) for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA]
@@ -299,8 +294,6 @@ def wheel_names(context: LogContext, package: str) -> dict[str, str]:
             if runs and url and (not version or version in url):
                 names = {"torch_first": torch_install(wheel), "wheel_then": url, "torch_of_wheel": wheel.version}
                 break
-    if row and not row.only_source and carried_by_torch_index(row.name, context.build):
-        names["ready"] = pip_install(package, context.torch)
     return {name: value for name, value in names.items() if value}
 
 
@@ -330,16 +323,11 @@ def _wheel_address(package: str, version: str, torch: str, variant: str, tag: st
     )
 
 
-def removal_names(context: LogContext, package: str, name: str) -> dict[str, str]:
-    """Return `since`, the release in which a package lost a name, and perhaps `newer`; {} if the table lacks it.
-
-    `newer` is what no longer asks for the name, if the text shows who does.
-    """
-    for row in plain_table("wheels.toml")["gone"]:
-        if row["package"] == package and re.fullmatch(row["name"], name):
-            newer = (newer for words, newer in row.get("newer", {}).items() if re.search(words, context.text))
-            return {"since": row["since"], "newer": next(newer, "")}
-    return {}
+def removal_names(package: str, name: str) -> dict[str, str]:
+    """Return `since`, the release in which a package lost a name; {} if the table lacks it."""
+    rows = plain_table("wheels.toml")["gone"]
+    gone = (row["since"] for row in rows if row["package"] == package and re.fullmatch(row["name"], name))
+    return {"since": since} if (since := next(gone, "")) else {}
 
 
 # What shows that the program runs in an environment of conda: its folders, its commands.

@@ -20,7 +20,6 @@ from assistant.diagnose.builds import (
     pairs,
     parse_library,
     removal_names,
-    source_of,
 )
 from assistant.diagnose.facts import (
     LogContext,
@@ -241,6 +240,9 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
             continue  # their own rules; ONNX Runtime may be there, but it asks for no symbol of PyTorch
         elif by == "torchvision":
             yield context.cause("torch-torchvision-mismatch", symbol.at, {"install": pip_install_pair(context.torch)})
+        elif kind in {"cuda", "cudnn", "torch-cuda"} and by == "torch":
+            # A file of PyTorch itself finds another release of a library than it was built with.
+            yield context.cause("cuda-libs-other-major", symbol.at, {"library": symbol.thing})
         elif "torchcodec" in {by, package}:
             names = {"library": symbol.thing, "install": torchcodec_install(context)}
             yield context.cause("torchcodec-torch-mismatch", symbol.at, names)
@@ -286,8 +288,7 @@ def _module_causes(context: LogContext) -> Iterator[Cause]:
             else is_compiled and (not module.endswith(".ops") or find_companion(package))
         ):
             package = package.removesuffix("-module")
-            rebuilt = source_of(package) if source_of(package) != package else ""
-            names = {"package": package, "library": module, "rebuilt": rebuilt}
+            names = {"package": package, "library": module}
             if package != "onnxruntime":
                 yield context.cause("ext-not-built", missing.at, names)
         elif name or "." in module:
@@ -300,7 +301,7 @@ def _missing_name_causes(context: LogContext, at: int, package: str, name: str) 
     Of torch nothing is told: the program's own line may be wrong.
     """
     line = context.text[slice(*context.line_span(at))]
-    gone = removal_names(context, package, name)
+    gone = removal_names(package, name)
     missing = context.as_spelt(at, name)
     if (
         (find_companion(package) or package in plain_table("libraries.toml")["generations"])

@@ -405,18 +405,16 @@ def _printed_forms() -> tuple[str, ...]:
 
 # What mends a project of uv, Poetry, pixi or PDM: the lines of its manifest, and then the user's own command again.
 INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and is none that somebody is after
-PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
 _END = re.compile(r" (?:&&|\|\|?|;|#|2?>) | \.{3}|  |[;；，。→]|(?<! )[.,:](?: |$)")
 _WORD = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
 
 
-def project_names(context: LogContext, package: str = "") -> dict[str, str]:
+def project_names(context: LogContext) -> dict[str, str]:
     """Return the placeholders by which a project is mended, without those that a log does not tell.
 
     `repeat` is the user's own command, or "", and `redo` that or the one that installs a project. `pin_python` begins
     the command that lets the project use another Python. `lock` writes the lock file, `relock` does so for a package,
-    and `locked` checks it. For uv, `redo_plain` is `redo` without indexes, `redo_best` with all indexes compared,
-    `redo_links` with its index as a list of files, and `uv_build` lets the build of a `package` see torch; see
+    and `locked` checks it. For uv, `redo_plain` is `redo` without indexes, `redo_best` with all indexes compared; see
     `_manifest_names` for the others.
     """
     project = project_of_text(context.text)
@@ -429,15 +427,11 @@ def project_names(context: LogContext, package: str = "") -> dict[str, str]:
     names = {"redo": redo, "redo_plain": redo, "repeat": quoted_words(words)}
     if words[:1] == ["uv"] and not (by_pip and sync):
         of_index = [word for before, word in pairwise(("", *words)) if {before, word.partition("=")[0]} & INDEX_OPTIONS]
-        links = quoted_words(["--find-links" if word in INDEX_OPTIONS else word for word in words])
         names["redo_plain"] = quoted_words([word for word in words if word not in of_index])
-        names["redo_links"] = links if of_index and ".html" in links else ""
         names["redo_best"] = f"{redo} --index-strategy unsafe-best-match" if by_pip else ""
     if project:
         names |= {name: project.get(name, "") for name in ("pin_python", "lock", "relock", "locked")}
         names |= _manifest_names(context, project)
-        if package and project["name"] == "uv":
-            names["uv_build"] = f'{package} = [{{ requirement = "torch", match-runtime = true }}]'
     return {name: value for name, value in names.items() if value or name == "repeat"}
 
 
@@ -485,11 +479,9 @@ def quoted_words(words: list[str]) -> str:
 
 
 def _manifest_names(context: LogContext, project: Mapping[str, Any]) -> dict[str, str]:
-    """Return placeholders for what a user writes into pyproject.toml or pixi.toml, as far as a log tells it.
+    """Return placeholders for what a user writes into pyproject.toml, as far as a log tells it.
 
-    For uv, `redo_extra` syncs the extra of a GPU build, `uv_source` widens a marker to this system, `uv_index` and
-    `uv_torch` give torch's index to torch alone, `uv_here` admits this system. `mac_source` takes PyPI's torch on a
-    Mac, and `pixi_index` names torch's index for pixi.
+    For uv, `uv_index` and `uv_torch` give torch's index to torch alone. `mac_source` takes PyPI's torch on a Mac.
     """
     text = "\n".join(line for _number, line in context.log.lines)  # with its capitals
     versions = sorted(pattern_of("tagged_torch").findall(context.text), key=number, reverse=True)
@@ -504,21 +496,11 @@ def _manifest_names(context: LogContext, project: Mapping[str, Any]) -> dict[str
         on_others = f'{{version = "{versions[0]}", source = "{name}", markers = "sys_platform != \'darwin\'"}}'
         on_macs = f'{{version = "{release}", markers = "sys_platform == \'darwin\'"}}'
         return {"mac_source": f"torch = [{on_others}, {on_macs}]"}
-    if project["name"] == "pixi" and index:
-        options = "[tool.pixi.pypi-options]" if "pyproject.toml" in text else "[pypi-options]"
-        return {"pixi_index": f'{options} extra-index-urls = ["{index}"]'}
-    if project["name"] != "uv":
+    if project["name"] != "uv" or not index:
         return {}
-    extra, here = pattern_of("uv_extra").search(text), PLATFORMS.get(context.machine.os or "", "")
-    names = {"redo_extra": extra[0] if extra else "", "uv_here": f"sys_platform == '{here}'" if here else ""}
-    for source, marker in pattern_of("marked_source").findall(text):
-        if here and "==" in marker and f"'{here}'" not in marker:
-            either = f"({marker})" if " and " in marker else marker
-            names["uv_source"] = source.strip().replace(marker, f"{either} or sys_platform == '{here}'")
-            break
-    if index:
-        family = ("torch", *(name for name in ("torchaudio", "torchvision") if name in context.text))
-        names["uv_index"] = f'name = "{name}", url = "{index}", explicit = true'
-        names["uv_torch"] = ", ".join(f'{package} = {{ index = "{name}" }}' for package in family)
-        names["mac_source"] = f'torch = [{{ index = "{name}", marker = "sys_platform != \'darwin\'" }}]'
-    return names
+    family = ("torch", *(name for name in ("torchaudio", "torchvision") if name in context.text))
+    return {
+        "uv_index": f'name = "{name}", url = "{index}", explicit = true',
+        "uv_torch": ", ".join(f'{package} = {{ index = "{name}" }}' for package in family),
+        "mac_source": f'torch = [{{ index = "{name}", marker = "sys_platform != \'darwin\'" }}]',
+    }

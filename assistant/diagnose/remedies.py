@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import load_catalog, number
+from assistant.catalog import load_catalog
 from assistant.catalog.companions import all_names, carried_by_torch_index, find_companion
 from assistant.catalog.launchers import Launcher, correct_arguments, launch_line, launchers
 from assistant.catalog.tables import CORE
@@ -28,13 +28,14 @@ from assistant.diagnose.environments import (
     INDEX_OPTIONS,
     INSTALLERS,
     WITH_VALUE,
+    distributions_in,
     project_names,
     project_of_text,
     quoted_words,
     typed_commands,
 )
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
-from assistant.diagnose.index import classify_address
+from assistant.diagnose.index import builds, classify_address, platforms_of, tag_of
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
@@ -118,48 +119,27 @@ def _ffmpeg_names(context: LogContext) -> dict[str, str]:
 
 
 def _server_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `vllm` and `sglang`, the requirements of the releases that are there, else of any.
-
-    For a vLLM that is there beside a CUDA build, `vllm_release` and `torch_build` are its version and the build's tag.
-    """
+    """Return the placeholders `vllm` and `sglang`, the requirements of the releases that are there, else of any."""
     vllm, sglang = (context.machine.packages.get(name, "").partition("+")[0] for name in ("vllm", "sglang"))
     named = (("vllm", "vllm", vllm), ("sglang", "sglang[all]", sglang))
-    requirements = {name: f"{full}=={version}" if version else full for name, full, version in named}
-    of_build = {"vllm_release": vllm, "torch_build": context.build} if vllm and context.build.startswith("cu") else {}
-    return {**requirements, **of_build}
+    return {name: f"{full}=={version}" if version else full for name, full, version in named}
 
 
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
 _STARTED = re.compile(r"(?:docker|podman) (?:run|pull) ([^\n]{1,300})")
 _IMAGE = re.compile(r"[a-z0-9][\w.-]{0,80}(?:/[\w.-]{1,80}){0,3}(?::[\w.-]{1,80})?", re.ASCII)
-# apptainer shell --nv model.sif
-_SIF = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
 _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--detach", "--interactive", "--tty"}
-# gfx1151     AMD Radeon 780M, gfx1100 (0x1100)     AMDGPU_TARGETS=gfx1100
-_TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
 def _container_names(context: LogContext) -> dict[str, str]:
-    """Return the placeholders `image`, what docker or podman was told to run, and `sif`, the file of Apptainer.
-
-    For one that a log does not name, users read a word in capitals in its place.
-    """
-    command, file = _STARTED.search(context.text), _SIF.search(context.text)
-    sif = file[1] if file else "IMAGE.sif"
+    """Return the placeholder `image`, what docker or podman was told to run; IMAGE if a log does not tell it."""
+    command = _STARTED.search(context.text)
     for previous, word in pairwise(("--rm", *(command[1].split() if command else ()))):
         is_value = previous.startswith("-") and previous not in _FLAGS and "=" not in previous
         image = word.rstrip(",.;")
         if not word.startswith("-") and not is_value and {*image} & {"/", ":"} and _IMAGE.fullmatch(image):
-            return {"image": image, "sif": sif}
-    return {"image": "IMAGE", "sif": sif}
-
-
-def _amd_names(context: LogContext) -> dict[str, str]:
-    """Return values for the placeholders `gfx`, a GPU's target, and `torch_here`, without those that are unknown."""
-    gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in context.machine.gpus).lower()
-    target = _TARGET.search(gpus) or _TARGET.search(context.text)
-    placeholders = {"gfx": target[0] if target else "", "torch_here": context.torch}
-    return {name: value for name, value in placeholders.items() if value}
+            return {"image": image}
+    return {"image": "IMAGE"}
 
 
 def _uv_names(context: LogContext) -> dict[str, str]:
@@ -186,7 +166,6 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     compiler_names,
     header_names,
     _container_names,
-    _amd_names,
     _ffmpeg_names,
     _server_names,
 )
@@ -240,13 +219,8 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     filled = {name: value for find in _FILLERS for name, value in find(context).items() if name in missing}
     found = {**filled, **_names_for_rule(context, rule.key), **names}
     package = found.get("package", "")
-    if present := number(context.machine.packages.get(package, ""))[:2]:
-        found["older"] = f"{package}<{'.'.join(map(str, present))}"
     if package == UNNAMED:  # the installer refuses a Python without saying for which package
         found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
-        found |= {"again": found["typed"]} if "typed" in found else {}
-    if package and "uv_build" in missing:
-        found |= project_names(context, package)
     if package:
         typed = typed_names(context).get("typed_any", "")
         of_folder = re.search(r"(?:^| )(?:\.{1,2}(?:[/\\]| |$)|\S{1,200}\.(?:tar\.gz|zip)(?: |$))", typed)
@@ -265,8 +239,9 @@ def remedies_for(
     """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
 
     `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
-    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
-    admits is returned as advice, without its commands.
+    that does something gets a check if its rule or its variables give one. What takes a package away is typed only
+    where each of its facts is known, and what installs one only where it has a wheel. If no remedy remains, the first
+    that the log admits is returned as advice, without its commands.
     """
     candidates = [
         remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
@@ -277,10 +252,11 @@ def remedies_for(
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
     for remedy in candidates:
-        is_fit = holds(machine, remedy.requires, remedy.unless)
-        is_possible = is_fit and False not in evaluate(machine, remedy.facts).values()
+        is_fit, verdicts = holds(machine, remedy.requires, remedy.unless), evaluate(machine, remedy.facts).values()
+        is_possible = is_fit and False not in verdicts and _has_wheels(remedy.commands, machine)
         if is_possible and all(runs_on(command, machine) for command in remedy.commands):
-            commands = _available(remedy.commands, machine)
+            may_replace = None not in verdicts or not any(map(_TAKES_AWAY.search, remedy.commands))
+            commands = _available(remedy.commands, machine) if may_replace else ()
             checks = tuple(check for check in remedy.check if runs_on(check, machine))
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
@@ -294,6 +270,19 @@ def remedies_for(
     usual = of_rule or next((remedy.check for remedy in able.values() if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
     return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
+
+
+# python -m pip uninstall -y onnxruntime     python -m pip install --force-reinstall torch
+_TAKES_AWAY = re.compile(r"\b(?:pip|conda|mamba) (?:uninstall|remove)\b|--force-reinstall\b")
+
+
+def _has_wheels(commands: Iterable[str], machine: Machine) -> bool:
+    """Return whether each package that pip is to install has a wheel for a machine's Python, as far as known."""
+    tag, platforms = tag_of(machine), platforms_of(machine.os, machine.arch)
+    names = (name for command in commands if "pip install" in command for name in distributions_in(command))
+    rows_of = ([row for row in builds(name) if row.pythons] for name in names)
+    served = (any(row.serves(tag) for row in rows if row.platform in platforms) for rows in rows_of if rows)
+    return not tag or all(served)
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:

@@ -369,7 +369,7 @@ class ProseSign(Sign, frozen=True, kw_only=True):
     """A sign in what people write, of the rule with this key."""
 
     key: str
-    confidence: float = 0.78  # chosen: below what a program's own words are worth
+    confidence: float = 0.43  # of unseen retold messages: 6 of 14 were right
 
 
 class RuleFile(Record, frozen=True):

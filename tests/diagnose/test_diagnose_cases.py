@@ -237,14 +237,14 @@ def is_known(row: Row, language: str, *, prose: bool) -> bool:
 @pytest.mark.parametrize(
     ("of", "good", "least"),
     [
-        (lambda row, _found: is_known(row, "en", prose=False), is_right, 0.96),
-        (lambda row, _found: is_known(row, "zh", prose=False), is_right, 0.97),
-        (lambda row, _found: is_known(row, "en", prose=True), is_right, 0.75),
-        (lambda row, _found: is_known(row, "zh", prose=True), is_right, 0.86),
-        (lambda row, _found: not row["keys"] or "none" in row["keys"], lambda _row, found: not found, 0.94),
-        (lambda _row, _found: True, lambda row, found: not found or is_right(row, found), 0.97),
-        (lambda _row, found: found and 0.8 <= found[0].confidence < 0.9, is_right, 0.93),
-        (lambda _row, found: found and found[0].confidence >= 0.9, is_right, 0.97),
+        (lambda row, _found: is_known(row, "en", prose=False), is_right, 0.92),
+        (lambda row, _found: is_known(row, "zh", prose=False), is_right, 0.96),
+        (lambda row, _found: is_known(row, "en", prose=True), is_right, 0.33),
+        (lambda row, _found: is_known(row, "zh", prose=True), is_right, 0.39),
+        (lambda row, _found: not row["keys"] or "none" in row["keys"], lambda _row, found: not found, 0.97),
+        (lambda _row, _found: True, lambda row, found: not found or is_right(row, found), 0.975),
+        (lambda _row, found: found and 0.8 <= found[0].confidence < 0.9, is_right, 0.94),
+        (lambda _row, found: found and found[0].confidence >= 0.9, is_right, 0.985),
     ],
     ids=["printed", "printed, Chinese", "prose", "prose, Chinese", "no cause", "not false", "likely", "sure"],
 )
@@ -252,7 +252,8 @@ def test_what_was_right_in_the_rounds_stays_right(
     of: Callable[..., object], good: Callable[..., bool], least: float
 ) -> None:
     """Printed and written, in both languages; questions, success and other trouble get no cause; confidence is true."""
-    chosen = [(row, found) for row, found in answers("rounds") if of(row, found)]
+    told = [(row, found if found and found[0].likely else ()) for row, found in answers("rounds")]
+    chosen = [(row, found) for row, found in told if of(row, found)]
     assert sum(good(row, found) for row, found in chosen) >= least * len(chosen)
 
 
