@@ -10,6 +10,8 @@ from assistant.model.record import Record
 
 # From this confidence on a cause is stated without "perhaps": in unseen texts nine in ten were right, 41 of 44.
 SURE = 0.9
+# Below it a cause is more often wrong than right: one possibility among others, told after what to look at.
+LIKELY = 0.5
 
 
 class Severity(Enum):
@@ -81,6 +83,11 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
     def sure(self) -> bool:
         """Whether its confidence is high enough to state it as the cause."""
         return self.confidence >= SURE
+
+    @property
+    def likely(self) -> bool:
+        """Whether its confidence is high enough to name it at all where one answer is expected."""
+        return self.confidence >= LIKELY
 
 
 class Interpreter(Record, frozen=True):

@@ -34,20 +34,20 @@ def plans_answer(planning: Planning, machine: Machine, project: Record | None = 
 
 
 def log_answer(log: Log, machine: Machine, diagnoses: Iterable[Diagnosis], origin: str = "given") -> Answer:
-    """Return what a log states as "facts", causes as "diagnoses"; without causes, what else it shows as "unexplained".
+    """Return what a log states as "facts", causes as "diagnoses"; without any, what else it shows as "unexplained".
 
-    "possible" are, in short, those of the causes that are not sure enough to be acted on before their evidence is seen.
-    `origin` is whose machine the log comes from (see `log_origin`), "given" if a machine was given with it.
+    "diagnoses" are the likely causes. "possible" are, in short, all that are not sure enough to be acted on before
+    their evidence is seen. `origin` is whose machine the log comes from (see `log_origin`), "given" if a machine was
+    given with it.
     """
     from assistant.session.diagnosis import explain_unknown, facts_in  # noqa: PLC0415 - `plan` needs no rules of causes
 
     found = tuple(diagnoses)
-    causes = [_as_json_fields(cause) for cause in found]
+    causes = [_as_json_fields(cause) for cause in found if cause.likely]
     brief = ("key", "title", "evidence", "confidence")
-    rows = zip(found, causes, strict=True)
-    possible = [{name: row[name] for name in brief} for cause, row in rows if not cause.sure]
+    possible = [{name: _as_json_fields(cause)[name] for name in brief} for cause in found if not cause.sure]
     facts = [{"key": "origin", "value": origin}, *facts_in(log)]
-    rest = Unexplained() if found else explain_unknown(log, machine)
+    rest = Unexplained() if causes else explain_unknown(log, machine)
     more = {"unexplained": render_messages(rest)} if rest != Unexplained() else {}
     return {"facts": render_messages(facts), "diagnoses": causes, "possible": possible, **more}
 
