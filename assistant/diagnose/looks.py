@@ -23,6 +23,8 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
 # What a command is recognised by in a text: its program and its words without options, paths and addresses.
 _PLAIN_WORD = re.compile(r"[A-Za-z][\w-]+")
 _OF_CODE = re.compile(r"[a-z]\w*(?:\.\w+)+")
+# RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)     a message is no run
+_MESSAGE = re.compile(r"(?:error|exception|warning)(?::|\()")
 
 
 def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
@@ -71,15 +73,14 @@ def _hint_for(log: Log, machine: Machine) -> Remedy | None:
     ranked = [
         (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
         for row in plain_table("hints.toml")["hint"]
-        if (found := _found(row, log))
+        if (found := _found(row.get("any", ()), log))
     ]
     ranked.sort(key=lambda entry: entry[:2], reverse=True)
     return _first_advice((row for _program, _at, row in ranked), log, machine)
 
 
-def _found(row: Mapping[str, Any], log: Log) -> list[re.Match[str]]:
-    """Return the last match of each pattern of a row's `any` and `all` that a log has, the last one at the end."""
-    patterns = (*row.get("any", ()), *row.get("all", ()))
+def _found(patterns: Iterable[str], log: Log) -> list[re.Match[str]]:
+    """Return the last match of each pattern that a log has, the one that stands last at the end."""
     found = [[*compiled(pattern).finditer(log.text)][-1:] for pattern in patterns]
     return sorted((match for matches in found for match in matches), key=lambda match: match.start())
 
@@ -102,13 +103,14 @@ def _first_advice(rows: Iterable[Mapping[str, Any]], log: Log, machine: Machine)
 def _as_remedy(row: Mapping[str, Any], context: LogContext) -> Remedy | None:
     """Return a row as a remedy, its placeholders filled by what its patterns find; None if one is not.
 
-    None, too, if the log shows that all of its commands were run. What was found is redacted.
+    A look leaves out commands that the log shows as run, and is None without others; a hint, which has a key, mends,
+    and is typed whole, as it mostly ends with the user's own command. What was found is redacted.
     """
     commands = tuple(command for command in row.get("commands", ()) if runs_on(command, context.machine))
     needed = {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))}
     names = {
         name: redact(context.as_spelt(match.start(name), value))
-        for match in _found(row, context.log)
+        for match in _found((*row.get("any", ()), *row.get("all", ())), context.log)
         for name, value in match.groupdict().items()
         if value
     }
@@ -117,9 +119,9 @@ def _as_remedy(row: Mapping[str, Any], context: LogContext) -> Remedy | None:
         names = {name: value for find in finders for name, value in find(context).items()} | names
     if not needed <= {*names}:
         return None
-    filled = (PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
-    new = tuple(command for command in filled if not _was_run(command, context.log))
-    if commands and not new:
+    filled = [PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands]
+    new = [command for command in filled if "key" in row or not _was_run(command, context.log)]
+    if filled and not new:
         return None
     no_python = is_said(plain_table("programs.toml")["not_python"], context.log)
     fitting = tuple(command for command in new if not (no_python and command.startswith("python")))
@@ -127,13 +129,17 @@ def _as_remedy(row: Mapping[str, Any], context: LogContext) -> Remedy | None:
 
 
 def _was_run(command: str, log: Log) -> bool:
-    """Return whether a log shows a command as run: all of its plain words, or all names of its code, in one line.
+    """Return whether a log shows a command as run: its plain words in their order, or all names of its code, in a line.
 
-    Podman takes what docker takes, and what python -m starts is also started by its name.
+    Podman takes what docker takes, and what python -m starts is also started by its name. What an error's message
+    names was not run.
     """
-    words = {*_OF_CODE.findall(command)} if " -c " in command else {*_plain_words(command)}
-    lines = (line.replace("podman", "docker") for line in log.text.split("\n"))
-    return bool(words) and any(all(word in line for word in words) for line in lines)
+    lines = (line.replace("podman", "docker") for line in log.text.split("\n") if not _MESSAGE.search(line))
+    if " -c " in command:
+        words = {*_OF_CODE.findall(command)}
+        return bool(words) and any(all(word in line for word in words) for line in lines)
+    typed = [rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in _plain_words(command)]
+    return bool(typed) and any(re.search("[^\n]*?".join(typed), line) for line in lines)
 
 
 def _plain_words(command: str) -> Iterator[str]:

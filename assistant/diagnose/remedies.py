@@ -267,8 +267,8 @@ def remedies_for(
 
     `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
     that does something gets a check if its rule or its variables give one. What takes a package away is typed only
-    where each of its facts is known, and what installs one only where it has a wheel. If no remedy remains, the first
-    that the log admits is returned as advice, without its commands.
+    where each of its facts is known, else told last, and what installs one only where it has a wheel. If no remedy
+    remains, the first that the log admits is returned as advice, without its commands.
     """
     candidates = [
         remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
@@ -278,12 +278,14 @@ def remedies_for(
     has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
+    withheld: set[str] = set()
     for remedy in candidates:
         is_fit, verdicts = holds(machine, remedy.requires, remedy.unless), evaluate(machine, remedy.facts).values()
         is_possible = is_fit and False not in verdicts and _has_wheels(remedy.commands, machine)
         if is_possible and all(runs_on(command, machine) for command in remedy.commands):
             may_replace = None not in verdicts or not any(map(_TAKES_AWAY.search, remedy.commands))
             commands = _available(remedy.commands, machine) if may_replace else ()
+            withheld |= set() if may_replace else {remedy.text}
             checks = tuple(check for check in remedy.check if runs_on(check, machine))
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
@@ -296,7 +298,8 @@ def remedies_for(
     of_rule = tuple(check for check in filled_in if runs_on(check, machine))
     usual = of_rule or next((remedy.check for remedy in able.values() if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
+    ordered = sorted(able.values(), key=lambda remedy: remedy.text in withheld and not remedy.commands)
+    return tuple(_with_check(remedy, usual) for remedy in ordered) or advice
 
 
 # python -m pip uninstall -y onnxruntime     python -m pip install --force-reinstall torch
