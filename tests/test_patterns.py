@@ -118,9 +118,11 @@ def of_rules() -> Iterator[Used]:
         yield from (
             Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("all", "none")
         )
-    hints = tomllib.loads((folder / "hints.toml").read_text(encoding="utf-8"))
-    excluded = tomllib.loads((folder / "evidence.toml").read_text(encoding="utf-8"))["excluded"]
-    for hint in (*hints["hint"], *hints["step"], *excluded):
+    hints, looks, evidence = (
+        tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in ("hints", "looks", "evidence")
+    )
+    excluded, tried = evidence["excluded"], evidence["tried"]
+    for hint in (*hints["hint"], *looks["look"], *looks["line"], *excluded, *tried):
         texts = (*hint.get("any", ()), *hint.get("all", ()), *hint.get("none", ()))
         yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):

@@ -110,10 +110,10 @@ def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
 
 
 def hints(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield the sentence of each hint, and of each next step."""
+    """Yield the sentence of each hint, or of each look."""
     tables = tomllib.loads(file.read().decode())
-    for hint in (*tables["hint"], *tables["step"]):
-        yield 0, None, hint["text"], []
+    for row in (*tables.get("hint", ()), *tables.get("look", ())):
+        yield 0, None, row["text"], []
 
 
 def of_click(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above

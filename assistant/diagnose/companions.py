@@ -241,6 +241,9 @@ def _symbol_causes(context: LogContext) -> Iterator[Cause]:
             continue  # their own rules; ONNX Runtime may be there, but it asks for no symbol of PyTorch
         elif by == "torchvision":
             yield context.cause("torch-torchvision-mismatch", symbol.at, {"install": pip_install_pair(context.torch)})
+        elif kind in {"cuda", "cudnn", "torch-cuda"} and by == "torch":
+            # A file of PyTorch itself finds another release of a library than it was built with.
+            yield context.cause("cuda-libs-other-major", symbol.at, {"library": symbol.thing})
         elif "torchcodec" in {by, package}:
             names = {"library": symbol.thing, "install": torchcodec_install(context)}
             yield context.cause("torchcodec-torch-mismatch", symbol.at, names)

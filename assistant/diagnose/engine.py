@@ -8,20 +8,13 @@ from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.environments import lacking_names, project_names, sure_names
+from assistant.diagnose.environments import sure_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import ERROR, Log, ended_well, read_log
-from assistant.diagnose.remedies import (
-    family_shown,
-    remedies_for,
-    runs_on,
-    typed_names,
-    with_remedy_names,
-)
+from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
-    PLACEHOLDER,
     Cause,
     Rule,
     RuleRemedy,
@@ -33,7 +26,7 @@ from assistant.diagnose.rules import (
     plain_table,
 )
 from assistant.i18n import _
-from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
+from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.parsers.mentioned import find_replaced_torch
@@ -43,7 +36,6 @@ from assistant.privacy import redact
 PRINTED = 0.85  # confidence from which on a program's own words show a cause, and not what a person retells
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
-_ON_THE_CPU = re.compile(r"\b(?:just|only) (?:the )?cpu\b|\bcpu only\b|只(?:有|能用|用) ?cpu")
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
     r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
@@ -120,12 +112,12 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     `machine` holds all facts, those of the log included. If nothing in the text fits and `supposing` is set, causes are
     derived from the machine's facts alone.
     """
-    if _tells_no_trouble(log):
+    if tells_no_trouble(log):
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
     rows = (row for row in plain_table("evidence.toml")["excluded"] if holds(machine, {}, row.get("unless", {})))
-    excluded = {key for row in rows if _is_said(row, log) for key in row["keys"]}  # whatever speaks for them
+    excluded = {key for row in rows if is_said(row, log) for key in row["keys"]}  # whatever speaks for them
     causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in excluded]
     ranked = _ranked(causes, machine)
     if not ranked and supposing:
@@ -135,12 +127,17 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
     return tuple(match for match in found if match)
 
 
-def _is_said(row: Mapping[str, Any], log: Log) -> bool:
+def is_said(row: Mapping[str, Any], log: Log) -> bool:
     """Return whether each pattern of a row's `all` matches in a log, and none of its `none`."""
     is_in_log = {
         name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")
     }
     return all(is_in_log["all"]) and not any(is_in_log["none"])
+
+
+def tells_no_trouble(log: Log) -> bool:
+    """Return whether a log tells how a problem was solved, or ended well without telling a symptom."""
+    return log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told))
 
 
 def _ranked(causes: list[Cause], machine: Machine) -> list[tuple[Rule, Cause]]:
@@ -208,7 +205,7 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
-    pairs = _for_program([*questions, *answers], rule, log)
+    pairs = _untried_first(_for_program([*questions, *answers], rule, log), log)
     if not pairs:
         return None
     remedies, origins = zip(*pairs, strict=True)
@@ -233,8 +230,8 @@ def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     left out. If none is left, the first is told without its commands.
     """
     programs = plain_table("programs.toml")
-    has_own_runtime = _is_said(programs["own_runtime"], log)
-    if not has_own_runtime and not _is_said(programs["not_python"], log):
+    has_own_runtime = is_said(programs["own_runtime"], log)
+    if not has_own_runtime and not is_said(programs["not_python"], log):
         return pairs
     fitting = [
         (remedy, origin)
@@ -244,6 +241,20 @@ def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     if has_own_runtime and not any(origin and (origin.said or not rule.software_only) for _remedy, origin in fitting):
         return []
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
+
+
+def _untried_first(pairs: list[_Pair], log: Log) -> list[_Pair]:
+    """Return the remedies; those that a log tells were tried, or brought the trouble, last and without commands."""
+    does = [row["does"] for row in plain_table("evidence.toml")["tried"] if is_said(row, log)]
+    untried: list[_Pair] = []
+    tried: list[_Pair] = []
+    for remedy, origin in pairs:
+        told = f"{origin.text} {' '.join(remedy.commands)}".lower() if origin else ""
+        if any(compiled(pattern).search(told) for pattern in does):
+            tried.append((replace(remedy, commands=(), check=()), None))
+        else:
+            untried.append((remedy, origin))
+    return untried + tried
 
 
 def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
@@ -256,77 +267,6 @@ def _decisive_facts(cause: Cause, machine: Machine) -> tuple[str, ...]:
     }
     decisive = dict.fromkeys("gpu" if name in {"vendor", "gpus"} else name for name in cause.known)
     return tuple(f"{name}: {values[name]}" for name in decisive if values.get(name))
-
-
-def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
-    """Return the symptoms that a log without a known cause tells, and the one thing to look at next, by hints.toml.
-
-    Hints on a program with a runtime of its own go before those on errors, and the error that stands last in the text
-    before those above it. A symptom whose key begins with "own-" is a mistake of the program itself, and nothing is to
-    be looked at then. None if the log tells of no trouble, and no hint knows its message.
-    """
-    seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
-    ranked = [
-        (row.get("program", False), 0 if row.get("program") else found[-1].start(), row)
-        for row in plain_table("hints.toml")["hint"]
-        if (found := _found(row, log))
-    ]
-    ranked.sort(key=lambda entry: entry[:2], reverse=True)
-    step = _first_advice((row for _program, _at, row in ranked), log, machine)
-    if step is None and not _tells_no_trouble(log) and (ERROR.search(log.text) or not log.prose.asks_for_nothing):
-        step = _first_advice(plain_table("hints.toml")["step"], log, machine)
-    own = [row for row in plain_table("hints.toml")["hint"] if row["key"].startswith("own-")]
-    if step and (said := [row for row in own if step.text == _(row["text"])]):
-        seen, step = said, None
-    return tuple(Finding(key=row["key"], severity=Severity.INFO, text=_(row["text"])) for row in seen), step
-
-
-def _tells_no_trouble(log: Log) -> bool:
-    """Return whether a log tells how a problem was solved, or ended well without telling a symptom."""
-    return log.prose.is_solved or (ended_well(log) and not (log.prose.symptoms or "trouble" in log.prose.told))
-
-
-def _found(row: Mapping[str, Any], log: Log) -> list[re.Match[str]]:
-    """Return the last match of each pattern of a row's `any` that a log has, the one that stands last at the end."""
-    found = [[*compiled(pattern).finditer(log.text)][-1:] for pattern in row.get("any", ())]
-    return sorted((match for matches in found for match in matches), key=lambda match: match.start())
-
-
-def _first_advice(rows: Iterable[Mapping[str, Any]], log: Log, machine: Machine) -> Remedy | None:
-    """Return the first row of hints.toml that fits a log and its machine as a remedy; None if none does.
-
-    A row with a placeholder that the log does not fill is left out.
-    """
-    context = LogContext(log, merged(machine, log.facts))
-    for row in rows:
-        found = _found(row, log)
-        if ("any" in row and not found) or not {*row.get("told", ())} <= {*log.prose.told} or not _is_said(row, log):
-            continue
-        if holds(context.machine, row.get("facts", {})) and (advice := _as_remedy(row, found, context)):
-            return advice
-    return None
-
-
-def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: LogContext) -> Remedy | None:
-    """Return a row of hints.toml as a remedy, placeholders filled by what its patterns `found`; None if one is not.
-
-    What was found is redacted.
-    """
-    commands = tuple(command for command in row.get("commands", ()) if runs_on(command, context.machine))
-    needed = {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))}
-    names = {
-        name: redact(context.as_spelt(match.start(name), value))
-        for match in found
-        for name, value in match.groupdict().items()
-        if value
-    }
-    if not needed <= {*names}:
-        finders = (typed_names, project_names, lacking_names)
-        names = {name: value for find in finders for name, value in find(context).items()} | names
-    if not needed <= {*names}:
-        return None
-    filled = (PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
-    return Remedy(text=_(row["text"], **names), commands=tuple(filled), env=row.get("env", {}))
 
 
 def _fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:

@@ -408,6 +408,10 @@ INSTALLERS = {"pip", "setuptools", "wheel", "uv"}  # what brings packages, and i
 PLATFORMS = {"windows": "win32", "macos": "darwin", "linux": "linux"}  # sys_platform in a marker
 _END = re.compile(r" (?:&&|\|\|?|;|#|2?>) | \.{3}|  |[;；，。→]|(?<! )[.,:](?: |$)")
 _WORD = re.compile(r"[A-Za-z0-9_.,/\\:@=+\[\]<>~!'#*-]{1,200}")
+# What Debian's and Homebrew's Pythons write for a package when pip is refused (EXTERNALLY-MANAGED, PEP 668):
+#     To install Python packages system-wide, try brew install xyz, where xyz is the package you are trying to install.
+_PLACEHOLDERS = {"xyz"}
+_CUT_WHEEL = re.compile(r"-(?:py|cp)\d[\w.]*-\w+-\w+\Z")  # fastt5-0.1.4-py3-none-any, of which a line broke the ".whl"
 
 
 def project_names(context: LogContext, package: str = "") -> dict[str, str]:
@@ -478,7 +482,8 @@ def _safe_words(text: str, *, typed: bool) -> list[str]:
             break
         understood.append(word)
     packages = {word for word in understood[head:] if not word.startswith("-")}
-    is_whole = len(words) >= head and not (takes_packages and packages <= INSTALLERS)
+    is_named = not takes_packages or not packages <= INSTALLERS | _PLACEHOLDERS
+    is_whole = len(words) >= head and is_named and not any(map(_CUT_WHEEL.search, packages))
     return understood if is_whole and all(map(_WORD.fullmatch, understood)) else []
 
 

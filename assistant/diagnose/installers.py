@@ -202,6 +202,13 @@ class Attempt:
         """Return the first index that was asked and is of one of some kinds; "" if none is."""
         return next((url for kind in kinds for url, index in self.indexes.items() if index.kind == kind), "")
 
+    @property
+    def on_pypi(self) -> bool:
+        """Whether PyPI alone, which has no tagged builds, was asked for a package that the catalogue knows."""
+        is_known = bool(self.rows) or self.package in OTHERS or self.package in all_names()
+        is_tagged = any("+" in version for version in self.failure.offered or ())
+        return is_known and not is_tagged and {index.kind for index in self.indexes.values()} <= {"pypi"}
+
     def cause(self, key: str, basis: str = "installer", unknown: str = "", **names: str) -> Cause:
         """Return a cause at the failure's line; its names are those that any rule of installers may need, and `names`.
 
@@ -416,7 +423,9 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
     elif failure.lacks == "version" or (failure.local and failure.release in (failure.offered or ())):
         return
     elif python:
-        if attempt.is_ancient or (attempt.for_platform and not attempt.is_served):
+        # PyPI offers those releases alone that have files for this Python: older ones are for older Pythons.
+        is_too_old = attempt.failure.wanted.startswith("==") and number(failure.wanted) < oldest_offer
+        if attempt.is_ancient or (attempt.for_platform and not attempt.is_served) or (is_too_old and attempt.on_pypi):
             yield _unserved_python(attempt)
     elif attempt.is_pin and attempt.for_platform and number(failure.wanted) < oldest_offer:
         # No index drops a release of a build that it keeps: what is older than all on offer is for older Pythons.
@@ -465,7 +474,9 @@ def _release_causes(attempt: Attempt) -> Iterator[Cause]:
             else max(alike or releases, key=number, default="")
         )
         nearest = f"{package}=={nearest}" if nearest else ""
-        yield attempt.cause("release-not-on-index", "installer-open", right=right_index(attempt), nearest=nearest)
+        right = right_index(attempt)
+        right = "" if right == PYPI and attempt.on_pypi else right  # which was asked
+        yield attempt.cause("release-not-on-index", "installer-open", right=right, nearest=nearest)
 
 
 def right_index(attempt: Attempt, variant: str = "") -> str:

@@ -28,13 +28,14 @@ from assistant.diagnose.environments import (
     INDEX_OPTIONS,
     INSTALLERS,
     WITH_VALUE,
+    distributions_in,
     project_names,
     project_of_text,
     quoted_words,
     typed_commands,
 )
 from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
-from assistant.diagnose.index import classify_address
+from assistant.diagnose.index import builds, classify_address, platforms_of, tag_of
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
 from assistant.diagnose.rules import NO_NAMES, PLACEHOLDER, Rule, RuleRemedy, evaluate, holds, plain_table
@@ -265,8 +266,9 @@ def remedies_for(
     """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
 
     `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
-    that does something gets a check if its rule or its variables give one. If no remedy remains, the first that the log
-    admits is returned as advice, without its commands.
+    that does something gets a check if its rule or its variables give one. What takes a package away is typed only
+    where each of its facts is known, else told last, and what installs one only where it has a wheel. If no remedy
+    remains, the first that the log admits is returned as advice, without its commands.
     """
     candidates = [
         remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
@@ -276,11 +278,14 @@ def remedies_for(
     has_specific = any(remedy is not filled for remedy, filled in pairs if filled) and not rule.lacks(names)
     candidates = [filled for remedy, filled in pairs if filled and not (remedy.general and has_specific)]
     able: dict[str, RuleRemedy] = {}
+    withheld: set[str] = set()
     for remedy in candidates:
-        is_fit = holds(machine, remedy.requires, remedy.unless)
-        is_possible = is_fit and False not in evaluate(machine, remedy.facts).values()
+        is_fit, verdicts = holds(machine, remedy.requires, remedy.unless), evaluate(machine, remedy.facts).values()
+        is_possible = is_fit and False not in verdicts and _has_wheels(remedy.commands, machine)
         if is_possible and all(runs_on(command, machine) for command in remedy.commands):
-            commands = _available(remedy.commands, machine)
+            may_replace = None not in verdicts or not any(map(_TAKES_AWAY.search, remedy.commands))
+            commands = _available(remedy.commands, machine) if may_replace else ()
+            withheld |= set() if may_replace else {remedy.text}
             checks = tuple(check for check in remedy.check if runs_on(check, machine))
             previous = able.get(remedy.text)
             if not previous or ((commands or remedy.plan) and not (previous.commands or previous.plan)):
@@ -293,7 +298,21 @@ def remedies_for(
     of_rule = tuple(check for check in filled_in if runs_on(check, machine))
     usual = of_rule or next((remedy.check for remedy in able.values() if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in candidates[:1])
-    return tuple(_with_check(remedy, usual) for remedy in able.values()) or advice
+    ordered = sorted(able.values(), key=lambda remedy: remedy.text in withheld and not remedy.commands)
+    return tuple(_with_check(remedy, usual) for remedy in ordered) or advice
+
+
+# python -m pip uninstall -y onnxruntime     python -m pip install --force-reinstall torch
+_TAKES_AWAY = re.compile(r"\b(?:pip|conda|mamba) (?:uninstall|remove)\b|--force-reinstall\b")
+
+
+def _has_wheels(commands: Iterable[str], machine: Machine) -> bool:
+    """Return whether each package that pip is to install has a wheel for a machine's Python, as far as known."""
+    tag, platforms = tag_of(machine), platforms_of(machine.os, machine.arch)
+    names = (name for command in commands if "pip install" in command for name in distributions_in(command))
+    rows_of = ([row for row in builds(name) if row.pythons] for name in names)
+    served = (any(row.serves(tag) for row in rows if row.platform in platforms) for rows in rows_of if rows)
+    return not tag or all(served)
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:

@@ -22,8 +22,8 @@ LEAST_CHINESE = 4  # chosen: characters; a program's own messages in Chinese are
 #   /usr/lib/x.py:12: UserWarning: …   100%|████████| 7/7 [00:02<00:00,  3.10it/s]
 _PROGRAM = re.compile(
     r"\s*(?:\[?\d{4}-\d\d-\d\d|\[? ?\d{1,9}\.\d|\d\d:\d\d[:.]\d\d|File \"|Traceback|[IWEF]\d{4} "
-    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b"
-    r"|warnings\.warn"
+    r"|\w+ \d+[:/]\d+ |(?:\w+\.)*\w*(?:Error|Exception|Warning)\b(?! [a-z])"
+    r"|(?:INFO|WARN(?:ING)?|DEBUG|ERROR|FATAL|CRITICAL)\b|warnings\.warn"
     r"|(?:[A-Za-z]:)?[\\/~.][\w ./\\-]{2,200}:\d)|.{0,80}\b\d{1,3}%\|"
 )
 # How programs mostly begin one, and people at times: a prompt, a mark, a path, a name and its value, a statement.

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.catalog import load_catalog
+from assistant.catalog import identify_gpu, load_catalog
 from assistant.catalog.catalog import launch_line, launchers
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.tables import CORE, FAMILY
@@ -48,6 +48,7 @@ from assistant.session.state import Place, Source, Unexplained
 _MODEL = re.compile(
     r"\b(?:rx|[rg]tx?)?([a-z]?\d{1,4}(?!\d)(?:[ms]\b)?) ?((?:(?:ti|super|xtx|xt|gre|pro|max|ultra|d)\b ?){0,2})"
 )
+_TARGET = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d)\b")
 LONGEST = 300  # chosen: characters of a line that are shown
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
@@ -330,12 +331,16 @@ def machine_of_log(log: Log, here: Machine, origin: str) -> Machine:
     stated = _machine_in_log(log)
     if origin == "other":
         return stated
-    # Of two machines that a text compares, what is installed here is this one's.
+    # Of two machines that a text compares, what is installed here is this one's; of one version told in short it is the
+    # whole: 2.6.0+cu126 for what a person calls 2.6.
     named_here = {
         name: version
         for name, version in here.packages.items()
-        if version.partition("+")[0] in log.text
-        and version.partition("+")[0] != stated.packages.get(name, "").partition("+")[0]
+        if f"{version.partition('+')[0]}.".startswith(f"{stated.packages.get(name)}.")
+        or (
+            version.partition("+")[0] in log.text
+            and version.partition("+")[0] != stated.packages.get(name, "").partition("+")[0]
+        )
     }
     stated = replace(stated, packages={**stated.packages, **named_here})
     return merged(replace(stated, gpus=here.gpus) if origin == "same" else stated, here)
@@ -344,8 +349,9 @@ def machine_of_log(log: Log, here: Machine, origin: str) -> Machine:
 def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
-    It is "other" if its system differs, if none of the GPUs that it names is here, if a person says so in it, or if it
-    shows causes that are impossible here; "same" only if the system does not differ and a GPU that it names is here.
+    It is "other" if its system differs, if none of the GPUs that it names is here, nor the target (gfx…) that it
+    prints, if a person says so in it, or if it shows causes that are impossible here; "same" only if the system does
+    not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
     if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
@@ -356,8 +362,19 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
+    if _prints_other_target(log, here):
+        return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
+
+
+def _prints_other_target(log: Log, here: Machine) -> bool:
+    """Return whether a log prints one target of AMD's alone, such as gfx900, and no GPU here is of its generation."""
+    printed = {*_TARGET.findall(log.text)}
+    pairs = [(gpu, identify_gpu(gpu)) for gpu in here.gpus if gpu.vendor is Vendor.AMD]
+    here_too = {gpu.gfx or (identity.gfx if identity else None) for gpu, identity in pairs} - {None}
+    generations = {target[:-2] for target in printed}
+    return len(printed) == 1 and bool(here_too) and not generations & {str(target)[:-2] for target in here_too}
 
 
 def facts_in(log: Log) -> list[dict[str, object]]:
@@ -553,7 +570,7 @@ def fill_in_plans(
         or remedy.env
         or any("uninstall" not in command for command in remedy.commands)
     )
-    return possible or tuple(remedy for remedy, _origin in filled)
+    return possible or tuple(replace(remedy, commands=(), check=()) for remedy, _origin in filled)
 
 
 def _moves_torch(remedy: Remedy, origin: RuleRemedy | None, machine: Machine) -> bool:

@@ -60,7 +60,8 @@ class Place:
         for name, program in PROGRAMS.items():
             (folder / name).symlink_to(program)
         self.indexes = {name: LoopbackIndex(folder / "indexes" / name) for name in STANDS_FOR}
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV"))}
+        not_here = ("UV_", "VIRTUAL_ENV", "XDG_", "JUPYTER_")
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith(not_here)}
         self.env |= {f"{name.upper()}_INDEX": index.url for name, index in self.indexes.items()}
         self.env |= {name: text.format(folder=folder, base=sys.base_prefix) for name, text in ENVIRONMENT.items()}
         has_wheels = "wheels" in failure
