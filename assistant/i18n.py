@@ -169,7 +169,8 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN40
 def render(message: Value | None) -> str:
     """Return a message as text in the current language, "" for None; for shells and writers of files only.
 
-    The items of a tuple are joined by commas; any other value becomes text as `str` writes it.
+    The items of a tuple are joined by commas; any other value becomes text as `str` writes it. Where options of the
+    command line are shown, the one that a message names is part of the text.
     """
     if isinstance(message, tuple):
         return ", ".join(map(render, message))

@@ -251,8 +251,8 @@ class TorchWheel(NamedTuple):
 def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
     """Return whether a CUDA build with machine code for `codes` (90 for 9.0), and perhaps PTX, runs on a `capability`.
 
-    Machine code serves its own major with an equal or higher minor; PTX beside the newest machine code serves all
-    capabilities above its own. With `alone`, only code for this very capability counts. The rules: "Binary
+    Machine code serves its own major with an equal or higher minor; PTX of the newest of `codes`, and no other, serves
+    all capabilities above its own. With `alone`, only code for this very capability counts. The rules: "Binary
     Compatibility" and "PTX Compatibility" in https://docs.nvidia.com/cuda/cuda-c-programming-guide/
     """
     major, minor = capability[0], capability[1]

@@ -78,7 +78,7 @@ def detect(
 
 
 def _run_probes(host: Host, probes: tuple[Probe, ...], limit: float) -> Iterator[Notes]:
-    """Yield the notes of each probe, in their order, after all have run; a finding for one that is too late.
+    """Yield the notes of each probe, in their order, after all have run; a finding for one that fails or is too late.
 
     They run side by side on threads, but for a recording, which is asked in this one without a limit.
     """

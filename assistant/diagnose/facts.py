@@ -164,6 +164,7 @@ class LogContext:
 def pip_install(name: str, torch: str, *others: str) -> str:
     """Return the command that installs the versions of companions for a torch, from the index of torch's build.
 
+    The index is named only if torch's version tells its build, and that index carries `name`; it counts for all.
     Companions of which no version is known to go with it are left out; "" if none is left, as with an unknown torch.
     """
     public, _plus, build = torch.partition("+")

@@ -211,7 +211,8 @@ def may_be_cut(line: str, following: str, length: int) -> bool:
 def _continues(lines: list[str], index: int) -> bool:
     """Return whether a terminal or an editor may have broken one line in two, at an index and the one after it.
 
-    It may have if the first word of the second had no room at the end of the first, by the widest line nearby.
+    It may have if the first word of the second had no room at the end of the first, by the widest line nearby; not if
+    the second is blank or begins something new, or the first is too narrow or too wide. There has to be a second line.
     """
     line, following = lines[index], lines[index + 1].strip()
     if not NARROWEST <= len(line) <= WIDEST or not following or _BEGINS.match(following):
@@ -355,7 +356,8 @@ def ended_well(log: Log) -> bool:
     """Return whether a log is that of a run that ended well, so that no cause is to be looked for in it.
 
     One of its last lines tells success, such as "Epoch 3/3" or "saved to out.png", and none after it a failure.
-    That an installation succeeded does not count: what it put in place may be the trouble.
+    That an installation succeeded does not count: what it put in place may be the trouble. Nor does success where a
+    process died, a node of ComfyUI failed, or the run says that it went on without something.
     """
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
     # "Prompt executed" says ComfyUI after a failure, too.

@@ -95,7 +95,10 @@ class Prose:
         return [row for row in _table("symptom") if row["key"] in self.told]
 
     def find(self, sign: Sign) -> tuple[tuple[int, ...], Mapping[str, str]] | None:
-        """Return the indexes of the lines that tell a sign of prose.toml, and its name; None if it is not told."""
+        """Return the indexes of the lines that tell a sign of prose.toml, and what it names; None if it is not told.
+
+        What is named stands under the key `sign.named`, with hyphens; empty if the sign names nothing.
+        """
         if self.asks_for_nothing or not {*sign.told} <= {*self.told} or {*sign.silent} & {*self.told}:
             return None
         lines, names = [self.told[key] for key in sign.told], NO_NAMES

@@ -267,10 +267,10 @@ def install_and_check(
     """Download and install exact packages, then check their files; if some are damaged, repeat with an empty cache.
 
     Without `reinstall`, the environment of `python` at `prefix` holds nothing else afterwards. With `reinstall` other
-    packages stay, and those named in it are reinstalled even if they are there already. It is repeated once, after
-    `clear` has removed what was installed: for incomplete files, and for each failure but those of the disk and the
-    network. The lock file and the new cache go into the temporary folder of `uv`. Raises `WorkFailed` if packages are
-    not available, or damaged twice.
+    packages stay, and those named in it are reinstalled even if they are there already. It is repeated once with all
+    packages, after `clear` has removed what was installed: for incomplete files, and for each failure but those of the
+    disk, the network, and where uv is offline. The lock file and the new cache go into the temporary folder of `uv`.
+    Raises `WorkFailed` for those at once, and if packages are not available, or damaged twice.
     """
     names = None if reinstall is None else [package.name for package in packages]
     folder = uv.scratch or Path()

@@ -291,7 +291,10 @@ class EnvironmentFolder:
         return plan_for_resolving(site, (f"torch=={site.versions['torch']}",), find_torch_index(site))
 
     def unguard(self) -> None:
-        """Undo `guard`, and what an installation did to the same end; raise `WorkFailed` if that fails."""
+        """Undo `guard`, and what an installation did to the same end; raise `WorkFailed` if that fails.
+
+        Uv's constraints, the lines in the project's file and the settings of tools go, too.
+        """
         try:
             self._set_uv_constraint("")
             remove_guards(self.path)

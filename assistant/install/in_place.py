@@ -65,7 +65,7 @@ class Move(Record, frozen=True):
 
     @property
     def words(self) -> Text:
-        """What happens to it, as a text for users."""
+        """What happens to the package: it is removed, added, installed again or changed to another version."""
         words = {"name": self.name, "before": self.before, "after": self.after}
         if not self.after:
             return _("{name} {before} is removed", **words)

@@ -224,7 +224,11 @@ class Tool(NamedTuple):
 
 
 def find_tools(environment: Path, plan: Plan, versions: Mapping[str, str]) -> list[Tool]:
-    """Return the tools of the catalogue whose files lie in an environment, or in one of the two folders above it."""
+    """Return the tools of the catalogue whose files lie in an environment, or in one of the two folders above it.
+
+    Only tools for this system, one for each file, the nearest folder first. Their lines are filled in from the plan's
+    index and the installed `versions`, which must have torch's.
+    """
     family = [f"{name}=={version}" for name, version in versions.items() if carried_by_torch_index(name)]
     pins = [f"{name}=={version}" for name, version in versions.items() if is_pinned_in_constraints(name)]
     words = {

@@ -339,7 +339,8 @@ class Choose(Choice, frozen=True):
     def after(self, state: State) -> State:
         """Return the state with what was chosen, and dependent steps stale.
 
-        Unchanged, whatever else was chosen, for a plan that does not exist or is chosen already.
+        Unchanged, whatever else was chosen, for a plan that does not exist or is chosen already. A changed request
+        chooses the first plan again, unless one is chosen with it; a changed target forgets what was found in the old.
         """
         plans = state.planning.plans if state.planning else ()
         if self.plan is not None and (self.plan == state.choices.plan or not 0 <= self.plan < len(plans)):

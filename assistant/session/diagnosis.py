@@ -480,8 +480,8 @@ def _machine_in_log(log: Log) -> Machine:
 def lines_that_tell(log: Log, indexes: Iterable[int | None]) -> list[tuple[int, str]]:
     """Return the lines of a log that a diagnosis rests on, each with its number in the file, secrets taken out.
 
-    These are the lines of the causes (`indexes` in `log.lines`) and of the tracebacks that end in them; without a cause
-    the last traceback and at most `REPORTED` lines that name an error. What else stands in a log is nobody's business.
+    These are the lines of the causes (`indexes` in `log.lines`), without a cause the last `REPORTED` lines that name an
+    error, and the tracebacks that end in any of them. What else stands in a log is nobody's business.
     """
     texts = [line for _number, line in log.lines]
     ends = [index for index in indexes if index is not None]

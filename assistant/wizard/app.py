@@ -238,7 +238,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
     def _write_notebook(self) -> None:
-        """Write the first notebook that the browser refused into this folder; show in the foot where, or why not."""
+        """Write the starter notebook that the browser refused into this folder; show in the foot where, or why not.
+
+        Nothing happens if none was to be opened.
+        """
         if self._opened:
             try:
                 note = write_notebook(self._opened)

@@ -66,7 +66,10 @@ MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel", Ven
 
 
 def _draw_gpu(gpu: Gpu, vendor: Vendor, name: str, through: str, most: float) -> Markup:
-    """Return a GPU's maker, name, memory as a bar of `most` GB, its driver, and by which backend PyTorch uses it."""
+    """Return a GPU's maker, name, memory as a bar of `most` GB, its driver, and by which backend PyTorch uses it.
+
+    `through` is that backend's name, "" if the choice does not use the GPU. Memory and driver are left out if unknown.
+    """
     if through:
         verdict = html.light("good", say("PyTorch uses it, through {backend}", backend=through))
     else:

@@ -340,7 +340,10 @@ class Done(PageView):
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:
-        """Return the footer: to add the packages whose changes are shown, else to open a notebook or set up another."""
+        """Return the footer: to add the packages whose changes are shown, else to open a notebook or set up another.
+
+        At a notebook's cell it is first to use the environment there.
+        """
         adding = state.adding
         if adding and adding.prepared and not adding.installed:
             rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
