@@ -39,7 +39,11 @@ class Late(widgets.Widget):  # type: ignore[misc]  # the library has no types
     def model_id(self) -> str:
         """The model's number; the browser is told of the model now, if it has not been."""
         if self.comm is None:
+            before = {name: getattr(self, name) for name in self.keys}
             super().open()
+            # What another thread sets while the message is made is in nobody's message yet.
+            if changed := [name for name, value in before.items() if getattr(self, name) is not value]:
+                self.send_state(changed)
         return str(super().model_id)
 
     def close(self) -> None:
