@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -18,6 +19,7 @@ from assistant.i18n import Message, render
 from assistant.model.visible import Markup, plain
 
 STATIC = Path(__file__).with_name("static")
+_OPENING = threading.RLock()
 
 
 def join_modules(*names: str) -> str:
@@ -38,12 +40,13 @@ class Late(widgets.Widget):  # type: ignore[misc]  # the library has no types
     @property
     def model_id(self) -> str:
         """The model's number; the browser is told of the model now, if it has not been."""
-        if self.comm is None:
-            before = {name: getattr(self, name) for name in self.keys}
-            super().open()
-            # What another thread sets while the message is made is in nobody's message yet.
-            if changed := [name for name, value in before.items() if getattr(self, name) is not value]:
-                self.send_state(changed)
+        with _OPENING:  # a page is drawn by two threads, and a widget has one model
+            if self.comm is None:
+                before = {name: getattr(self, name) for name in self.keys}
+                super().open()
+                # What another thread sets while the message is made is in nobody's message yet.
+                if changed := [name for name, value in before.items() if getattr(self, name) is not value]:
+                    self.send_state(changed)
         return str(super().model_id)
 
     def close(self) -> None:
