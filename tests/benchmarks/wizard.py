@@ -39,9 +39,6 @@ LIMITS |= {f"{what}_ms": 100.0 for what in LONG_LOG}
 BROWSER = Path(__file__).parents[1] / "browser"
 MACHINE = "linux-mint22-laptop-780m-rtx4070"
 KIND = re.compile(rb'"msg_type": ?"(\w+)"')  # the first in a message is its own, a second that of what it answers
-ID = re.compile(rb'"msg_id": ?"([^"]+)"')  # likewise
-JUPYTERS_OWN = (b"debug", b"kernel_info", b"history", b"comm_info", b"create_subshell", b"delete_subshell")
-OWN_CELL = re.compile(rb'"code": ?"1"')  # of `run_code`
 RUN_ALL = "window.jupyterapp.commands.execute('notebook:run-all-cells')"
 
 
@@ -104,18 +101,14 @@ def callbacks() -> list[tuple[float, str]]:
 def count_frames(page: Tab) -> Counter[str]:
     """Count the bytes of the kernel's websocket from now on, and the models that it opens.
 
-    Those of the log are counted apart, and so is, with what answers it, what JupyterLab asks any kernel by itself (its
-    debugger has the kernel list all modules), and the cell that this benchmark runs beside the journey.
+    Those of the log are counted apart, and those of JupyterLab's debugger: it has the kernel list all modules.
     """
     counted: Counter[str] = Counter()
-    beside: set[bytes] = set()
 
     def add(payload: str | bytes) -> bytes:
         data = payload.encode() if isinstance(payload, str) else payload
-        if OWN_CELL.search(data):
-            beside.update(ID.findall(data)[:1])
-        jupyters = any(kind.startswith(JUPYTERS_OWN) for kind in KIND.findall(data)[:2])
-        whose = "JupyterLab" if jupyters else "own" if beside.intersection(ID.findall(data)[:2]) else "journey"
+        kind = KIND.search(data)
+        whose = "debugger" if kind and kind[1].startswith(b"debug") else "journey"
         counted["log" if b'role=\\"log\\"' in data else whose] += len(data)
         return data
 
@@ -237,7 +230,7 @@ def main() -> None:
     print(*(f"  {what}: {ms:.1f} ms" for ms, what in times[:5]), sep="\n")
     print(f"{total['models']} widget models at the journey's end, when every panel has been shown")
     print(f"{figures['kilobytes']:.0f} kB for a whole journey, and {total['log'] / 1000:.0f} kB of log")
-    print(f"{total['JupyterLab'] / 1000:.0f} kB that JupyterLab asks any kernel for, which are not counted")
+    print(f"{total['debugger'] / 1000:.0f} kB of JupyterLab's debugger, which are not counted")
     print(f"{figures['answer_s']:.2f} s until another cell answers while something is installed")
     print(f"{figures['cancel_s']:.2f} s from the click on Cancel in mid-installation until everything was taken back")
     print("a log of 25 MB, for how long the page answers nothing (less than 50 ms counts as 0):")
