@@ -118,13 +118,11 @@ def of_rules() -> Iterator[Used]:
         yield from (
             Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("all", "none")
         )
-    hints, looks, evidence = (
-        tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8")) for name in ("hints", "looks", "evidence")
-    )
-    excluded, tried = evidence["excluded"], evidence["tried"]
-    for hint in (*hints["hint"], *looks["look"], *looks["line"], *excluded, *tried):
-        texts = (*hint.get("any", ()), *hint.get("all", ()), *hint.get("none", ()))
-        yield from (Used("hints.toml", re.compile(text, re.ASCII), "search") for text in texts)
+    for name in ("hints.toml", "looks.toml", "evidence.toml"):
+        tables = tomllib.loads((folder / name).read_text(encoding="utf-8")).values()
+        for row in (row for table in tables if isinstance(table, list) for row in table):
+            texts = (*row.get("any", ()), *row.get("all", ()), *row.get("none", ()))
+            yield from (Used(name, re.compile(text, re.ASCII), "search") for text in texts)
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
         yield from (Used("names.json", pattern, "search") for pattern in identity.patterns(table).values())
 
