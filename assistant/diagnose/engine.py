@@ -209,7 +209,7 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     if not pairs:
         return None
     remedies, origins = zip(*pairs, strict=True)
-    log_lines = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in cause.lines)
+    log_lines = (quoted(log.lines[line][1]) for line in cause.lines)
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title, **names),
@@ -223,16 +223,26 @@ def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     return Match(diagnosis, cause.lines[0] if cause.lines else None, origins)
 
 
+def quoted(line: str) -> str:
+    """Return a line of a log as it is shown: redacted and cut."""
+    return redact(line.strip()[:READ])[:SHOWN]
+
+
+def is_beyond_pip(log: Log) -> bool:
+    """Return whether a log's program brings its own runtime, or is no Python: what pip installs changes neither."""
+    programs = plain_table("programs.toml")
+    return is_said(programs["own_runtime"], log) or is_said(programs["not_python"], log)
+
+
 def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     """Return the remedies of a cause that help with the program of a log; [] if the cause says nothing of it.
 
     For a program that brings its own runtime, such as Ollama, or is no Python, those that install Python packages are
     left out. If none is left, the first is told without its commands.
     """
-    programs = plain_table("programs.toml")
-    has_own_runtime = is_said(programs["own_runtime"], log)
-    if not has_own_runtime and not is_said(programs["not_python"], log):
+    if not is_beyond_pip(log):
         return pairs
+    has_own_runtime = is_said(plain_table("programs.toml")["own_runtime"], log)
     fitting = [
         (remedy, origin)
         for remedy, origin in pairs

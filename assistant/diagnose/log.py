@@ -52,6 +52,11 @@ class Log:
         return written_by_person([line for _number, line in self.lines])
 
     @cached_property
+    def printed(self) -> list[str]:
+        """The lines that no person wrote."""
+        return [line for (_number, line), mine in zip(self.lines, self.written, strict=True) if not mine]
+
+    @cached_property
     def prose(self) -> Prose:
         """What a person wrote, and what it tells."""
         return Prose(self)

@@ -74,9 +74,8 @@ class Prose:
         self.text = "\n".join(line for _index, line in lines)
         self._indexes = [index for index, _line in lines]
         self._starts = [match.end() for match in re.finditer(r"^", self.text, re.MULTILINE)]
-        printed = (line for (_number, line), mine in zip(log.lines, log.written, strict=True) if not mine)
         # Whether it tells how a problem was solved, and no line of it was printed by a program.
-        self.is_solved = "solved" in self.told and not any(map(str.strip, printed))
+        self.is_solved = "solved" in self.told and not any(map(str.strip, log.printed))
 
     @cached_property
     def asks_for_nothing(self) -> bool:
