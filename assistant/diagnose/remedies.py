@@ -43,6 +43,7 @@ from assistant.model.finding import Launch
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
+from assistant.parsers.mentioned import TARGET
 
 # Downloading torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl (797.2 MB)
 _FETCHED = re.compile(
@@ -136,8 +137,6 @@ _IMAGE = re.compile(r"[a-z0-9][\w.-]{0,80}(?:/[\w.-]{1,80}){0,3}(?::[\w.-]{1,80}
 # apptainer shell --nv model.sif
 _SIF = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
 _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--detach", "--interactive", "--tty"}
-# gfx1151     AMD Radeon 780M, gfx1100 (0x1100)     AMDGPU_TARGETS=gfx1100
-_TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
 def _container_names(context: LogContext) -> dict[str, str]:
@@ -158,7 +157,7 @@ def _container_names(context: LogContext) -> dict[str, str]:
 def _amd_names(context: LogContext) -> dict[str, str]:
     """Return values for the placeholders `gfx`, a GPU's target, and `torch_here`, without those that are unknown."""
     gpus = " ".join(f"{gpu.gfx or ''} {gpu.name or ''}" for gpu in context.machine.gpus).lower()
-    target = _TARGET.search(gpus) or _TARGET.search(context.text)
+    target = TARGET.search(gpus) or TARGET.search(context.text)
     placeholders = {"gfx": target[0] if target else "", "torch_here": context.torch}
     return {name: value for name, value in placeholders.items() if value}
 

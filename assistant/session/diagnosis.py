@@ -39,7 +39,7 @@ from assistant.model.finding import Diagnosis, Finding, Interpreter, Launch, Rem
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request, name_of
 from assistant.model.record import from_json, replace, to_json
-from assistant.parsers.mentioned import find_replaced_torch
+from assistant.parsers.mentioned import TARGET, find_replaced_torch
 from assistant.plan import make_plans
 from assistant.privacy import Lines, redact
 from assistant.session.state import Place, Source, Unexplained
@@ -48,7 +48,6 @@ from assistant.session.state import Place, Source, Unexplained
 _MODEL = re.compile(
     r"\b(?:rx|[rg]tx?)?([a-z]?\d{1,4}(?!\d)(?:[ms]\b)?) ?((?:(?:ti|super|xtx|xt|gre|pro|max|ultra|d)\b ?){0,2})"
 )
-_TARGET = re.compile(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d)\b")
 LONGEST = 300  # chosen: characters of a line that are shown
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
@@ -370,7 +369,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
 
 def _prints_other_target(log: Log, here: Machine) -> bool:
     """Return whether a log prints one target of AMD's alone, such as gfx900, and no GPU here is of its generation."""
-    printed = {*_TARGET.findall(log.text)}
+    printed = {*TARGET.findall(log.text)}
     pairs = [(gpu, identify_gpu(gpu)) for gpu in here.gpus if gpu.vendor is Vendor.AMD]
     here_too = {gpu.gfx or (identity.gfx if identity else None) for gpu, identity in pairs} - {None}
     generations = {target[:-2] for target in printed}
