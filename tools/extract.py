@@ -112,7 +112,7 @@ def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
 def hints(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the sentence of each hint, or of each look."""
     tables = tomllib.loads(file.read().decode())
-    for row in (*tables.get("hint", ()), *tables.get("look", ())):
+    for row in (row for name in ("first", "hint", "look") for row in tables.get(name, ())):
         yield 0, None, row["text"], []
 
 

@@ -344,7 +344,18 @@ _UNCAUGHT = re.compile(
 _COMFY_FAILED = re.compile(
     r"exception during processing|\w(?:error|exception): [^\n]{1,300}\n{1,3}[^\n]{0,40}prompt executed"
 )
-_PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
+# me@pc:~/my demo$ ls     [root@node1 ~]# ls     ~/demo$ ls     (.venv) PS D:\my demo> dir     (base) demo$ ls
+# >>> print(1)     In [3]: print(1)     ❯ ls
+_PROMPT = re.compile(
+    r"^(?:\([\w.-]{1,30}\) ?\S{0,60}[$>]|(?:\([\w.-]{1,30}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[^\n$#%]{0,80}[$#%]"
+    r"|[~/]\S{0,60}[$#%]|(?:ps )?[a-z]:\\[^\n>]{0,80}>)|>>>|in \[\d{1,4}\]:|[$>%❯➜➤»]) {0,3}",
+    re.MULTILINE,
+)
+
+
+def typed_lines(text: str) -> list[str]:
+    """Return what stands behind a prompt in each line that begins with one."""
+    return [text[prompt.end() :].partition("\n")[0] for prompt in _PROMPT.finditer(text)]
 
 
 @lru_cache(maxsize=1)  # several ask for one text

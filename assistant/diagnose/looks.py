@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from assistant.diagnose.engine import is_beyond_pip, is_said, quoted, tells_no_trouble
 from assistant.diagnose.environments import lacking_names, project_names
 from assistant.diagnose.facts import LogContext
-from assistant.diagnose.log import ERROR, Log
+from assistant.diagnose.log import ERROR, Log, typed_lines
 from assistant.diagnose.remedies import runs_on, typed_names
 from assistant.diagnose.rules import PLACEHOLDER, compiled, holds, plain_table
 from assistant.i18n import _
@@ -18,13 +17,9 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.privacy import redact
 
-# What a command is recognised by in a text: its program and its words without options, paths and addresses.
-_PLAIN_WORD = re.compile(r"[A-Za-z][\w-]+")
+# What a command is recognised by in a text: its words without options, paths, addresses and who runs it, or its names.
+_OF_COMMAND = re.compile(r"(?<!\S)(?!(?:sudo|python|all|ubuntu)\s)[a-z][\w-]+(?!\S)")
 _OF_CODE = re.compile(r"[a-z]\w*(?:\.\w+)+")
-# What stands before a command that was typed, one sample each:
-#   me@pc:~$ nvidia-smi     (.venv) PS D:\demo> pip check     >>> print(torch.__version__)     In [3]: torch.__version__
-_PROMPT = re.compile(r"[^\n]{0,80}?(?:[$#%>➤❯➜»]|in \[\d{1,4}\]:) {0,3}(?=\S)")
-_IS_PYTHON = ("python", "conda")  # begins the commands that help no program beyond pip
 
 # A row of hints.toml or looks.toml, and the last match of each of its patterns in a log, in their order.
 _Fitting = tuple[Mapping[str, Any], list[re.Match[str]]]
@@ -39,8 +34,7 @@ def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy |
     context = LogContext(log, machine)
     has_error = bool(ERROR.search(log.text))
     in_trouble = not tells_no_trouble(log) and (has_error or not log.prose.asks_for_nothing)
-    looks = plain_table("looks.toml")["look"] if in_trouble else ()
-    fitting = chain(_hints(context), _fitting(looks, context))
+    fitting = _fitting_rows(context, looks=in_trouble)
     advice = ((row, remedy) for row, found in fitting if (remedy := _as_remedy(row, found, context)))
     row, step = next(advice, ({}, None))
     if step and row.get("key", "").startswith("own-"):
@@ -70,15 +64,13 @@ def _telling_line(log: Log) -> str:
     return quoted(best)
 
 
-def _hints(context: LogContext) -> Iterable[_Fitting]:
-    """Return the hints that fit: those that go before errors, then the error that stands last in the text first."""
-
-    def rank(hint: _Fitting) -> tuple[bool, int]:
-        row, found = hint
-        is_first = row.get("first", False)
-        return is_first, 0 if is_first else found[-1].start()
-
-    return sorted(_fitting(plain_table("hints.toml")["hint"], context), key=rank, reverse=True)
+def _fitting_rows(context: LogContext, *, looks: bool) -> Iterator[_Fitting]:
+    """Yield the hints that fit, of errors the one that stands last in the text first, then the `looks` if asked for."""
+    hints = plain_table("hints.toml")
+    yield from _fitting(hints["first"], context)
+    yield from sorted(_fitting(hints["hint"], context), key=lambda hint: hint[1][-1].start(), reverse=True)
+    if looks:
+        yield from _fitting(plain_table("looks.toml")["look"], context)
 
 
 def _fitting(rows: Iterable[Mapping[str, Any]], context: LogContext) -> Iterator[_Fitting]:
@@ -96,10 +88,13 @@ def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: 
     """Return a row as a remedy, its placeholders filled by what its patterns found, redacted; None if one is not.
 
     A hint, which has a key, mends, and is typed whole, as it mostly ends with the user's own command. A look leaves out
-    commands that the log shows as typed, and Python's for a program that pip does not reach; it is None if that leaves
-    nothing of its commands, and no variable.
+    commands that tell nothing more; it is None if that leaves nothing of its commands, and no variable.
     """
     commands = [command for command in row.get("commands", ()) if runs_on(command, context.machine)]
+    if "key" not in row:
+        commands = [command for command in commands if _tells_more(command, context.log)]
+        if row.get("commands") and not commands and "env" not in row:
+            return None
     needed = {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))}
     names = {
         name: redact(context.as_spelt(match.start(name), value))
@@ -107,41 +102,24 @@ def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: 
         for name, value in match.groupdict().items()
         if value
     }
-    if not needed <= {*names}:
-        finders = (typed_names, project_names, lacking_names)
-        names = {name: value for find in finders for name, value in find(context).items()} | names
+    for find in (lacking_names, project_names, typed_names):
+        names = names if needed <= {*names} else {**find(context), **names}
     if not needed <= {*names}:
         return None
-    commands = [PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands]
-    if "key" not in row:
-        no_python = is_beyond_pip(context.log)
-        commands = [
-            command
-            for command in commands
-            if not (no_python and command.startswith(_IS_PYTHON)) and not _was_typed(command, context.log)
-        ]
-        if row.get("commands") and not commands and "env" not in row:
-            return None
-    return Remedy(text=_(row["text"], **names), commands=tuple(commands), env=row.get("env", {}))
+    filled = tuple(PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
+    return Remedy(text=_(row["text"], **names), commands=filled, env=row.get("env", {}))
 
 
-def _was_typed(command: str, log: Log) -> bool:
-    """Return whether a log has a command behind a prompt: its plain words in their order, or all names of its code.
+def _tells_more(command: str, log: Log) -> bool:
+    """Return whether a command can tell more than a log does; Python's cannot for a program that pip does not reach.
 
-    Podman takes what docker takes, and what python -m starts is also started by its name.
+    Nor can one that was typed: its words, or the names of its code, stand behind a prompt in their order. Podman takes
+    what docker takes, and what python -m starts is also started by its name.
     """
-    prompts = ((line, _PROMPT.match(line)) for line in log.text.split("\n"))
-    typed = [line[prompt.end() :].replace("podman", "docker") for line, prompt in prompts if prompt]
-    if " -c " in command:
-        words = {*_OF_CODE.findall(command)}
-        return bool(words) and any(all(word in line for word in words) for line in typed)
-    plain = [rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in _plain_words(command)]
-    begins = re.compile(r"(?:\S{1,60} ){0,3}?" + "[^\n]*?".join(plain))  # sudo …     .venv/bin/python -m …
-    return bool(plain) and any(map(begins.match, typed))
-
-
-def _plain_words(command: str) -> Iterator[str]:
-    """Yield the words of a command that name what it does: no options, paths, addresses, and not who runs it."""
-    for word in command.partition("|")[0].split():
-        if _PLAIN_WORD.fullmatch(word) and word not in {"sudo", "python", "all", "ubuntu"}:
-            yield word.lower()
+    if command.startswith(("python", "conda")) and is_beyond_pip(log):
+        return False
+    is_code = " -c " in command
+    words = (_OF_CODE if is_code else _OF_COMMAND).findall(command.partition("|")[0])
+    begin = "[^\n]*?" if is_code else r"(?:\S{1,60} ){0,3}?"  # sudo …     .venv/bin/python -m …
+    typed = begin + "[^\n]*?".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in words)
+    return not (words and any(re.match(typed, line.replace("podman", "docker")) for line in typed_lines(log.text)))
