@@ -118,7 +118,7 @@ def of_rules() -> Iterator[Used]:
         yield from (
             Used("programs.toml", re.compile("|".join(programs[kind][key])), "search") for key in ("all", "none")
         )
-    for name in ("hints.toml", "looks.toml", "evidence.toml"):
+    for name in ("hints.toml", "evidence.toml"):
         tables = tomllib.loads((folder / name).read_text(encoding="utf-8")).values()
         for row in (row for table in tables if isinstance(table, list) for row in table):
             texts = (*row.get("any", ()), *row.get("all", ()), *row.get("none", ()))

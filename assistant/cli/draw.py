@@ -320,12 +320,21 @@ def draw_question(question: Remedy | None) -> None:
 
 
 def draw_unknown(answer: Unexplained) -> None:
-    """Print that the cause is not known, the symptoms, findings of the machine, a next step, and how to ask others."""
+    """Print that the cause is not known: symptoms, findings of the machine, a next step or possible causes, who helps."""
     draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_findings(answer.findings)
     draw_question(answer.question)
+    if answer.possible:
+        draw_line(_("It is most like these causes, which are guesses. Look at the first one first:"))
+    for cause in answer.possible:
+        console.print(Text.assemble(("? ", "yellow"), (render(cause.title), "bold")))
+        draw_line(f"  {cause.cause}")
+        for line in cause.evidence:
+            draw_line(_("  What speaks for it: {line}", line=line), "dim")
+        for remedy in cause.remedies:
+            draw_remedy(remedy, "  →", style="cyan")
     draw_line(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste."))
 
 

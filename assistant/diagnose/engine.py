@@ -116,15 +116,20 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
         return ()
     if not machine.os_version and machine.os in {"linux", None} and (family := family_shown(log.text)):
         machine = replace(machine, os=machine.os or "linux", os_version=family)
-    rows = (row for row in plain_table("evidence.toml")["excluded"] if holds(machine, {}, row.get("unless", {})))
-    excluded = {key for row in rows if is_said(row, log) for key in row["keys"]}  # whatever speaks for them
+    excluded = excluded_causes(log, machine)
     causes = [cause for find in FINDERS for cause in find(log, machine) if cause.key not in excluded]
     ranked = _ranked(causes, machine)
     if not ranked and supposing:
         ranked = _ranked([*_fact_causes(log, machine)], machine)
     context = LogContext(log, machine)
-    found = (_to_match(rule, cause, context) for rule, cause in ranked)
+    found = (match_of(rule, cause, context) for rule, cause in ranked)
     return tuple(match for match in found if match)
+
+
+def excluded_causes(log: Log, machine: Machine) -> set[str]:
+    """Return the keys of the causes that a log excludes, whatever speaks for them."""
+    rows = (row for row in plain_table("evidence.toml")["excluded"] if holds(machine, {}, row.get("unless", {})))
+    return {key for row in rows if is_said(row, log) for key in row["keys"]}
 
 
 def is_said(row: Mapping[str, Any], log: Log) -> bool:
@@ -196,7 +201,7 @@ def _match_sign(key: str, sign: Sign, log: Log, machine: Machine) -> Cause | Non
 _Pair = tuple[Remedy, RuleRemedy | None]
 
 
-def _to_match(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
+def match_of(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     """Return a cause as users read it: the rule's texts with the names, the evidence redacted, the remedies.
 
     Questions about unknown facts go first. None if no remedy suits the program of the log (see `_for_program`).
@@ -228,21 +233,16 @@ def quoted(line: str) -> str:
     return redact(line.strip()[:READ])[:SHOWN]
 
 
-def is_beyond_pip(log: Log) -> bool:
-    """Return whether a log's program brings its own runtime, or is no Python: what pip installs changes neither."""
-    programs = plain_table("programs.toml")
-    return is_said(programs["own_runtime"], log) or is_said(programs["not_python"], log)
-
-
 def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     """Return the remedies of a cause that help with the program of a log; [] if the cause says nothing of it.
 
     For a program that brings its own runtime, such as Ollama, or is no Python, those that install Python packages are
     left out. If none is left, the first is told without its commands.
     """
-    if not is_beyond_pip(log):
+    programs = plain_table("programs.toml")
+    has_own_runtime = is_said(programs["own_runtime"], log)
+    if not has_own_runtime and not is_said(programs["not_python"], log):
         return pairs
-    has_own_runtime = is_said(plain_table("programs.toml")["own_runtime"], log)
     fitting = [
         (remedy, origin)
         for remedy, origin in pairs

@@ -353,11 +353,6 @@ _PROMPT = re.compile(
 )
 
 
-def typed_lines(text: str) -> list[str]:
-    """Return what stands behind a prompt in each line that begins with one."""
-    return [text[prompt.end() :].partition("\n")[0] for prompt in _PROMPT.finditer(text)]
-
-
 @lru_cache(maxsize=1)  # several ask for one text
 def died_at(text: str) -> int:
     """Return the position after the last uncaught Python error; -1 if there is none or a prompt follows it.

@@ -28,6 +28,7 @@ from assistant.diagnose import (
     matches,
     merged,
     next_step,
+    possible_causes,
     remedies_for,
     supposed_cuda,
     with_interpreter,
@@ -437,11 +438,24 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
 
 
 def explain_unknown(log: Log, machine: Machine) -> Unexplained:
-    """Return the symptoms that a log of no known cause shows, what is wrong with its machine, and a next step."""
+    """Return what a log of no known cause tells, what is wrong with its machine, and a next step or possible causes.
+
+    Each possible cause has one remedy. There are none where a next step is known, or the program itself is at fault.
+    """
     facts = merged(machine, _machine_in_log(log))
     wrong = tuple(finding for finding in load_rules().check_up(facts) if finding.wrong)
     symptoms, question = next_step(log, facts)
-    return Unexplained(symptoms=symptoms, findings=add_rule_remedies(wrong, facts), question=question)
+    is_explained = question or any(symptom.key.startswith("own-") for symptom in symptoms)
+    matched = () if is_explained else possible_causes(log, facts)
+    possible = (
+        replace(
+            match.diagnosis,
+            remedies=fill_in_plans(zip(match.diagnosis.remedies[:1], match.origins[:1], strict=True), facts, log),
+        )
+        for match in matched
+    )
+    findings = add_rule_remedies(wrong, facts)
+    return Unexplained(symptoms=symptoms, findings=findings, question=question, possible=tuple(possible))
 
 
 def add_rule_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:

@@ -349,11 +349,16 @@ class Drawn(Record, frozen=True):
 
 
 class Unexplained(Record, frozen=True):
-    """What can be said of a text whose cause is not known: its symptoms, what is wrong anyway, what to find out."""
+    """What can be said of a text whose cause is not known.
+
+    These are its symptoms, what is wrong anyway, what to do or to find out, and without that the `possible` causes: those
+    that it is most like, the likest first.
+    """
 
     symptoms: tuple[Finding, ...] = ()
     findings: tuple[Finding, ...] = ()
     question: Remedy | None = None
+    possible: tuple[Diagnosis, ...] = ()
 
 
 class Diagnosed(Record, frozen=True):

@@ -238,16 +238,20 @@ def _draw_others(causes: Iterable[Diagnosis], state: State) -> Markup:
     """Return a fold with these causes, each with all of its fixes; nothing if there are none."""
     found = list(causes)
     text = ngettext("Another possible cause ({count})", "Other possible causes ({count})", len(found))
-    drawn = [
+    return html.details(render(text), _draw_each(found, state)) if found else html.NOTHING
+
+
+def _draw_each(causes: Iterable[Diagnosis], state: State) -> Markup:
+    """Return a note for each cause, with all of its fixes."""
+    return joined(
         html.note(
             Severity.INFO,
             cause.title,
             html.paragraph(cause.cause)
             + joined(draw_remedy(fix, f"{cause.key}#{number}", state) for number, fix in enumerate(cause.remedies, 1)),
         )
-        for cause in found
-    ]
-    return html.details(render(text), joined(drawn)) if drawn else html.NOTHING
+        for cause in causes
+    )
 
 
 def _draw_question(state: State) -> Markup:
@@ -270,13 +274,19 @@ def _draw_unknown(state: State) -> Markup:
         else html.NOTHING
     )
     wrong = html.bullets(finding.text for finding in answer.findings) if answer.findings else html.NOTHING
+    guesses = (
+        html.paragraph(say("It is most like these causes, which are guesses. Look at the first one first:"))
+        + _draw_each(answer.possible, state)
+        if answer.possible
+        else html.NOTHING
+    )
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
     return html.note(
         Severity.INFO,
         text,
-        joined([_draw_facts(state), symptoms, wrong, _draw_question(state), asked, _draw_report(state)]),
+        joined([_draw_facts(state), symptoms, wrong, _draw_question(state), guesses, asked, _draw_report(state)]),
     )
 
 

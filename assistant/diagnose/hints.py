@@ -1,0 +1,71 @@
+"""What helps where no cause is known, but an error says all itself, or the program has a runtime of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from assistant.diagnose.engine import is_said
+from assistant.diagnose.environments import lacking_names, project_names
+from assistant.diagnose.facts import LogContext
+from assistant.diagnose.log import Log
+from assistant.diagnose.remedies import runs_on, typed_names
+from assistant.diagnose.rules import PLACEHOLDER, compiled, holds, plain_table
+from assistant.i18n import _
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.machine import Machine
+from assistant.privacy import redact
+
+# A row of hints.toml, and the last match of each of its patterns in a log, in their order.
+_Fitting = tuple[Mapping[str, Any], list[re.Match[str]]]
+
+
+def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
+    """Return what a log without a known cause tells, and the one thing to do; None if no hint is known for it.
+
+    `machine` holds all facts, those of the log included. What the log tells are symptoms. A mistake of the program
+    itself, whose key begins with "own-", is told alone, and nothing is to be done then.
+    """
+    context = LogContext(log, machine)
+    advice = ((row, remedy) for row, found in _fitting_rows(context) if (remedy := _as_remedy(row, found, context)))
+    row, step = next(advice, ({"key": ""}, None))
+    if step and row["key"].startswith("own-"):
+        return (Finding(key=row["key"], severity=Severity.INFO, text=step.text),), None
+    seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
+    return tuple(Finding(key=symptom["key"], severity=Severity.INFO, text=_(symptom["text"])) for symptom in seen), step
+
+
+def _fitting_rows(context: LogContext) -> Iterator[_Fitting]:
+    """Yield the hints that fit, of errors the one that stands last in the text first."""
+    hints = plain_table("hints.toml")
+    yield from _fitting(hints["first"], context)
+    yield from sorted(_fitting(hints["hint"], context), key=lambda hint: hint[1][-1].start(), reverse=True)
+
+
+def _fitting(rows: Iterable[Mapping[str, Any]], context: LogContext) -> Iterator[_Fitting]:
+    """Yield the rows that fit a log and its machine."""
+    log = context.log
+    for row in rows:
+        last = (match for pattern in row["any"] for match in [*compiled(pattern).finditer(log.text)][-1:])
+        found = sorted(last, key=lambda match: match.start())
+        if found and is_said(row, log) and holds(context.machine, row.get("facts", {})):
+            yield row, found
+
+
+def _as_remedy(row: Mapping[str, Any], found: Iterable[re.Match[str]], context: LogContext) -> Remedy | None:
+    """Return a row as a remedy, its placeholders filled by what its patterns found, redacted; None if one is not."""
+    commands = [command for command in row.get("commands", ()) if runs_on(command, context.machine)]
+    needed = {*PLACEHOLDER.findall(" ".join((row["text"], *commands)))}
+    names = {
+        name: redact(context.as_spelt(match.start(name), value))
+        for match in found
+        for name, value in match.groupdict().items()
+        if value
+    }
+    for find in (lacking_names, project_names, typed_names):
+        names = names if needed <= {*names} else {**find(context), **names}
+    if not needed <= {*names}:
+        return None
+    filled = tuple(PLACEHOLDER.sub(lambda match: names[match[1]], command) for command in commands)
+    return Remedy(text=_(row["text"], **names), commands=filled, env=row.get("env", {}))
