@@ -29,7 +29,7 @@ BUDGETS = {
     "assistant/catalog": (1890, 830),
     "assistant/cli": (2620, 1170),
     "assistant/detect": (1400, 695),
-    "assistant/diagnose": (4405, 2205),
+    "assistant/diagnose": (4405, 2200),
     "assistant/export": (1235, 440),
     "assistant/host": (3035, 1350),
     "assistant/install": (5140, 2310),
