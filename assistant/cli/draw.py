@@ -320,11 +320,10 @@ def draw_question(question: Remedy | None) -> None:
 
 
 def draw_unknown(answer: Unexplained) -> None:
-    """Print that the cause is not known: symptoms, findings of the machine, a next step or possible causes, who helps."""
+    """Print that the cause is not known, what the log tells, a next step or possible causes, and how to ask others."""
     draw_line(_("No known problem matches this log."))
     for symptom in answer.symptoms:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
-    draw_findings(answer.findings)
     draw_question(answer.question)
     if answer.possible:
         draw_line(_("It is most like these causes, which are guesses. Look at the first one first:"))

@@ -1,15 +1,16 @@
-"""What helps where no cause is known, but an error says all itself, or the program has a runtime of its own."""
+"""What to do where no cause is known: errors that say all themselves, programs with a runtime of their own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from assistant.diagnose.engine import is_said
+from assistant.diagnose.engine import Match, is_said, tells_no_trouble
 from assistant.diagnose.environments import lacking_names, project_names
 from assistant.diagnose.facts import LogContext
-from assistant.diagnose.log import Log
+from assistant.diagnose.likeness import possible_causes
+from assistant.diagnose.log import ERROR, Log
 from assistant.diagnose.remedies import runs_on, typed_names
 from assistant.diagnose.rules import PLACEHOLDER, compiled, holds, plain_table
 from assistant.i18n import _
@@ -17,23 +18,39 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.privacy import redact
 
+_MORE = Remedy(
+    text=_("Paste the whole output, from the command that was typed to the last line; this command looks at the rest."),
+    commands=("assistant doctor",),
+)
 # A row of hints.toml, and the last match of each of its patterns in a log, in their order.
 _Fitting = tuple[Mapping[str, Any], list[re.Match[str]]]
 
 
-def next_step(log: Log, machine: Machine) -> tuple[tuple[Finding, ...], Remedy | None]:
-    """Return what a log without a known cause tells, and the one thing to do; None if no hint is known for it.
+class NextStep(NamedTuple):
+    """What a log without a known cause tells, and what to do: what is advised, or else causes that are possible."""
 
-    `machine` holds all facts, those of the log included. What the log tells are symptoms. A mistake of the program
-    itself, whose key begins with "own-", is told alone, and nothing is to be done then.
+    symptoms: tuple[Finding, ...] = ()
+    advice: Remedy | None = None
+    possible: tuple[Match, ...] = ()
+
+
+def next_step(log: Log, machine: Machine) -> NextStep:
+    """Return what to do about a log without a known cause; `machine` holds all facts, those of the log included.
+
+    A hint goes before causes that are only possible; without either the whole output is asked for. A mistake of the
+    program itself is a symptom whose key begins with "own-", and nothing is to be done then.
     """
     context = LogContext(log, machine)
-    advice = ((row, remedy) for row, found in _fitting_rows(context) if (remedy := _as_remedy(row, found, context)))
-    row, step = next(advice, ({"key": ""}, None))
-    if step and row["key"].startswith("own-"):
-        return (Finding(key=row["key"], severity=Severity.INFO, text=step.text),), None
-    seen = [] if log.prose.asks_for_nothing else log.prose.symptoms
-    return tuple(Finding(key=symptom["key"], severity=Severity.INFO, text=_(symptom["text"])) for symptom in seen), step
+    advices = ((row, remedy) for row, found in _fitting_rows(context) if (remedy := _as_remedy(row, found, context)))
+    row, advice = next(advices, ({"key": ""}, None))
+    if advice and row["key"].startswith("own-"):
+        return NextStep((Finding(key=row["key"], severity=Severity.INFO, text=advice.text),))
+    if tells_no_trouble(log) or (log.prose.asks_for_nothing and not ERROR.search(log.text)):
+        return NextStep(advice=advice)
+    symptoms = tuple(Finding(key=one["key"], severity=Severity.INFO, text=_(one["text"])) for one in log.prose.symptoms)
+    possible = () if advice else possible_causes(log, machine)
+    asks_more = not advice and not possible and (symptoms or "trouble" in log.prose.told or ERROR.search(log.text))
+    return NextStep(symptoms, _MORE if asks_more else advice, possible)
 
 
 def _fitting_rows(context: LogContext) -> Iterator[_Fitting]:

@@ -14,9 +14,9 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from assistant.diagnose.engine import Match, excluded_causes, match_of, quoted, tells_no_trouble
+from assistant.diagnose.engine import Match, excluded_causes, match_of, quoted
 from assistant.diagnose.facts import LogContext
-from assistant.diagnose.log import ERROR, Log
+from assistant.diagnose.log import Log
 from assistant.diagnose.rules import PLACEHOLDER, Cause, Rule, evaluate, load_rules
 from assistant.i18n import LANGUAGES, _, in_language, render
 from assistant.model.machine import Machine
@@ -44,13 +44,11 @@ class _Described(NamedTuple):
 
 
 def possible_causes(log: Log, machine: Machine) -> tuple[Match, ...]:
-    """Return up to `MOST` causes that a text without a known one is most like, the likest first.
+    """Return up to `MOST` causes that a text without a known one is most like, the likest first; () if it is like none.
 
     `machine` holds all facts, those of the log included; causes that it is known not to have are left out. The evidence
-    of each is the sentence that shares most with it. () for a text that tells of no trouble, or is like none.
+    of each is the sentence that shares most with it.
     """
-    if tells_no_trouble(log) or (log.prose.asks_for_nothing and not ERROR.search(log.text)):
-        return ()
     excluded = excluded_causes(log, machine)
     asked = Counter(_words(log.text))
     scored = [
@@ -67,7 +65,7 @@ def possible_causes(log: Log, machine: Machine) -> tuple[Match, ...]:
 
 
 def _as_match(rule: Rule, index: int, sentence: str, context: LogContext) -> Match | None:
-    """Return a cause with the sentence in the line of that index as its evidence; None if no remedy suits the program."""
+    """Return a cause, its evidence the sentence in the line of that index; None if no remedy suits the program."""
     match = match_of(rule, Cause(rule.key, "likeness", (index,)), context)
     return match and match._replace(diagnosis=replace(match.diagnosis, evidence=(quoted(sentence),)))
 
@@ -119,6 +117,7 @@ def _texts_of(rule: Rule) -> Iterator[str]:
     for language in LANGUAGES:
         with in_language(language):
             yield from (render(_(text)) for text in (rule.title, rule.cause, *(fix.text for fix in rule.remedy)))
+    yield rule.words
     for sign in rule.sign:
         for pattern in (*sign.any, *sign.all, *sign.near):
             yield " ".join({*_words(_ESCAPED.sub(" ", pattern))})

@@ -28,7 +28,6 @@ from assistant.diagnose import (
     matches,
     merged,
     next_step,
-    possible_causes,
     remedies_for,
     supposed_cuda,
     with_interpreter,
@@ -50,6 +49,7 @@ _MODEL = re.compile(
     r"\b(?:rx|[rg]tx?)?([a-z]?\d{1,4}(?!\d)(?:[ms]\b)?) ?((?:(?:ti|super|xtx|xt|gre|pro|max|ultra|d)\b ?){0,2})"
 )
 LONGEST = 300  # chosen: characters of a line that are shown
+TRIED = 2  # chosen: remedies of a cause that is only possible
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
 # Words by which one tells whose card it is that a log does not name.
 _OF_NVIDIA = re.compile(
@@ -438,24 +438,14 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
 
 
 def explain_unknown(log: Log, machine: Machine) -> Unexplained:
-    """Return what a log of no known cause tells, what is wrong with its machine, and a next step or possible causes.
-
-    Each possible cause has one remedy. There are none where a next step is known, or the program itself is at fault.
-    """
+    """Return what a log of no known cause tells, and a next step or possible causes, each with its first remedies."""
     facts = merged(machine, _machine_in_log(log))
-    wrong = tuple(finding for finding in load_rules().check_up(facts) if finding.wrong)
-    symptoms, question = next_step(log, facts)
-    is_explained = question or any(symptom.key.startswith("own-") for symptom in symptoms)
-    matched = () if is_explained else possible_causes(log, facts)
-    possible = (
-        replace(
-            match.diagnosis,
-            remedies=fill_in_plans(zip(match.diagnosis.remedies[:1], match.origins[:1], strict=True), facts, log),
-        )
-        for match in matched
-    )
-    findings = add_rule_remedies(wrong, facts)
-    return Unexplained(symptoms=symptoms, findings=findings, question=question, possible=tuple(possible))
+    step = next_step(log, facts)
+    possible = []
+    for match in step.possible:
+        first = [*zip(match.diagnosis.remedies, match.origins, strict=True)][:TRIED]
+        possible.append(replace(match.diagnosis, remedies=fill_in_plans(first, facts, log)))
+    return Unexplained(symptoms=step.symptoms, question=step.advice, possible=tuple(possible))
 
 
 def add_rule_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:

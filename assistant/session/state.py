@@ -351,12 +351,11 @@ class Drawn(Record, frozen=True):
 class Unexplained(Record, frozen=True):
     """What can be said of a text whose cause is not known.
 
-    These are its symptoms, what is wrong anyway, what to do or to find out, and without that the `possible` causes: those
-    that it is most like, the likest first.
+    These are its symptoms, what to do or to find out next, and without that the causes that are `possible`: those that
+    it is most like, the likest first.
     """
 
     symptoms: tuple[Finding, ...] = ()
-    findings: tuple[Finding, ...] = ()
     question: Remedy | None = None
     possible: tuple[Diagnosis, ...] = ()
 

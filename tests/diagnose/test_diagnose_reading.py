@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.diagnose import diagnose, load_rules, log, next_step, read_log
+from assistant.diagnose import diagnose, load_rules, log, read_log
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.parsers import text_pieces
@@ -201,12 +201,3 @@ def test_a_pasted_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = diagnosis.machine_of_log(read, Machine(), "unknown")
     assert diagnosis.find_causes(read, machine)[0].key == "libomp140-missing"
     assert sorted(readings) == ["mentions", "reports"]
-
-
-def test_a_command_that_was_typed_is_not_proposed_again():
-    """Only what stands behind a prompt was typed; Ollama has no Python that conda reaches."""
-    ldd, conda = "ldd --version", "conda list libstdcxx-ng"
-    lines = (f"me@pc:~$ {ldd}", f"(base) PS D:\\my demo> {conda}", f"-> {ldd}", "ollama run x")
-    logs = [read_log(f"{line}\nImportError: GLIBCXX_3.4.32") for line in lines]
-    steps = [next_step(each, Machine(os="linux"))[1] for each in logs]
-    assert [step and step.commands for step in steps] == [(conda,), (ldd,), (ldd, conda), (ldd,)]

@@ -261,7 +261,7 @@ def _draw_question(state: State) -> Markup:
 
 
 def _draw_unknown(state: State) -> Markup:
-    """Return a note that no known problem matches this log, with its symptoms, findings, a question and the report."""
+    """Return a note that no known problem matches this log, with what it tells, what to do or try, and the report."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
     if _is_own_mistake(state):
@@ -273,7 +273,6 @@ def _draw_unknown(state: State) -> Markup:
         if answer.symptoms
         else html.NOTHING
     )
-    wrong = html.bullets(finding.text for finding in answer.findings) if answer.findings else html.NOTHING
     guesses = (
         html.paragraph(say("It is most like these causes, which are guesses. Look at the first one first:"))
         + _draw_each(answer.possible, state)
@@ -286,7 +285,7 @@ def _draw_unknown(state: State) -> Markup:
     return html.note(
         Severity.INFO,
         text,
-        joined([_draw_facts(state), symptoms, wrong, _draw_question(state), guesses, asked, _draw_report(state)]),
+        joined([_draw_facts(state), symptoms, _draw_question(state), guesses, asked, _draw_report(state)]),
     )
 
 
