@@ -110,9 +110,9 @@ def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[A
 
 
 def hints(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield the sentence of each hint, or of each look."""
+    """Yield the sentence of each hint."""
     tables = tomllib.loads(file.read().decode())
-    for row in (row for name in ("first", "hint", "look") for row in tables.get(name, ())):
+    for row in (row for name in ("first", "hint") for row in tables[name]):
         yield 0, None, row["text"], []
 
 
