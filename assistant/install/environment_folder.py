@@ -38,7 +38,6 @@ from assistant.install.environments import (
 from assistant.install.guards import (
     constraints_uri,
     guard_files,
-    guards_of,
     read_pins,
     remove_guards,
     terminal_line,
@@ -106,7 +105,6 @@ class EnvironmentFolder:
     kind: str = "venv"
     tool: str = ""
 
-    guards_of = staticmethod(guards_of)
     terminal_line = staticmethod(terminal_line)
 
     @classmethod
@@ -254,8 +252,12 @@ class EnvironmentFolder:
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """The pins of its constraints file, as `guards_of` gives them."""
-        return guards_of(self.path)
+        """The pins of its constraints, such as "torch==2.13.0+cpu"; () if there are none to read."""
+        try:
+            pins = read_pins(guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return ()
+        return tuple(f"{name}=={version}" for name, version in pins.items())
 
     @property
     def index_of_guards(self) -> str | None:
