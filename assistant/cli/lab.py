@@ -108,7 +108,7 @@ WORKSPACE = "pytorch"  # a user's own JupyterLab remembers tabs of other folders
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--app", "as_app", is_flag=True, help="Show the setup alone, as an app.")
-@click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks and labs.")
+@click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks.")
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
     """Open the guided setup in JupyterLab. Further arguments go to `jupyter lab`."""
@@ -121,7 +121,7 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
                 hint=_("Rename it and start again."),
             )
     setup = put_copies(place)["setup.ipynb"]
-    echo(say("Your copies of the notebooks and labs are in {folder}.", folder=place), err=True)
+    echo(say("Your copies of the notebooks are in {folder}.", folder=place), err=True)
     address = f"/{'doc' if as_app else 'lab'}/workspaces/{WORKSPACE}/tree/{setup}"
     options = [f"--notebook-dir={place}", f"--LabApp.default_url={address}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
