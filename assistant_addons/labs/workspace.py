@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,7 +46,6 @@ INSTALL_SECONDS = 900.0  # of an environment with torch; chosen
 # does not delete a file while a program has loaded another link to it: https://github.com/astral-sh/uv/issues/7918
 PLAIN = {STARTED_AS: "", "UV_LINK_MODE": "copy"}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
-_PIP = "import ensurepip, os; print(os.path.join(ensurepip.__path__[0], '_bundled'))"
 SYSTEMS = {"win32": "windows", "darwin": "macos"}
 
 
@@ -203,10 +202,10 @@ class Workspace:
         need(self.call(base, "-m", "venv", "--without-pip", str(target)))
         for file, text in self.ours(name, beside).items():
             self.write((packages_of(target) or target) / file, text)
-        # The pip that comes with a Python needs no network; Debian's Python comes without.
-        bundled = self.call(base, "-c", _PIP)
-        places = ("--no-index", "--find-links", bundled.last) if not bundled.status else ()
-        self.install(*places, "pip", name=name)
+        pip = EnvironmentFolder.bundled_pip(Path(base)) or "pip"
+        # An index of the lab's own holds no pip.
+        line = [find_uv(), "pip", "install", "--python", str(self.python(name)), str(pip)]
+        need(run_here(line, package_sources(), self.folder))
 
     def ours(self, name: str, beside: str) -> dict[str, str]:
         """Return the files that a lab itself puts among an environment's packages."""
@@ -216,21 +215,26 @@ class Workspace:
     def _base(self, given: str) -> str:
         """Return a Python that the lab can be played on; raise `BadInput` where there is none."""
         wanted = SpecifierSet(self.definition.python, prereleases=True)
-        for python in (given,) if given else (sys.executable, self.definition.python):
-            if python and Version(self._version_of(python) or "0") in wanted:
+        for python in (given,) if given else self._pythons():
+            if Version(self._version_of(python) or "0") in wanted:
                 return python
         raise BadInput(
             _("This lab needs Python {versions}, and there is none here.", versions=self.definition.python),
             hint=_("Install such a Python, or choose another lab."),
         )
 
+    def _pythons(self) -> Iterator[str]:
+        """Yield the assistant's own Python, then another on this machine that the lab can be played on."""
+        yield sys.executable
+        versions = self.definition.python
+        found = self.uv("python", "find", "--no-python-downloads", "--no-project", "--system", versions)
+        if not found.status:
+            yield found.last
+
     def _version_of(self, python: str) -> str:
-        """Return the version of a Python by its path, or of one at hand by a specifier; "" for none."""
+        """Return the version of a Python; "" if it does not run."""
         if python == sys.executable:
             return platform.python_version()
-        if not Path(python).is_absolute():
-            found = self.uv("python", "find", "--no-python-downloads", "--no-project", "--system", python)
-            return self._version_of(found.last) if not found.status else ""
         return self.call(python, "-c", "import platform; print(platform.python_version())").last
 
     def install(self, *arguments: str, name: str = "env") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import subprocess
@@ -210,3 +211,28 @@ def test_a_lab_that_needs_another_machine_says_so(tmp_path):
     assert not (tmp_path / "lab").exists()
     with pytest.raises(BadInput, match="There is no lab named"):
         Workspace("moon", tmp_path)
+
+
+DEBIANS = Path("/usr/bin/python3")
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/usr/share/python-wheels").is_dir(), reason="This is no Debian.")
+def test_debians_python_gives_a_lab_its_pip(tmp_path):
+    """It has pip's wheel in a folder of its own, and a lab's own index has none."""
+    space = Workspace("companion-pair", tmp_path / "lab")
+    space.folder.mkdir()
+    space.venv("env", str(DEBIANS))
+    assert (packages_of(space.folder / "env") / "pip").is_dir()
+
+
+@pytest.mark.process
+def test_another_python_on_this_machine_is_taken(tmp_path):
+    """Where the assistant's own does not fit a lab, the one that uv finds is the base of its environment."""
+    space = Workspace("render-group", tmp_path)
+    space.definition = replace(space.definition, python=f"!={platform.python_version()}")
+    try:
+        found = space._base("")
+    except BadInput:
+        pytest.skip("There is no other Python here.")
+    assert Path(found).is_file()
