@@ -70,7 +70,9 @@ class Outcome(NamedTuple):
 def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float = LIMIT_SECONDS) -> Outcome:
     """Run a command as this user; past its limit it ends with 124."""
     lines: list[str] = []
-    apart = Isolation(child_environment({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
+    environment = child_environment({**PLAIN, **variables})
+    environment = {name: value for name, value in environment.items() if value or name not in activation.SOURCES}
+    apart = Isolation(environment, folder, LONGEST_LINE, lambda _pid: False)
     try:
         with running(argv, limit=limit, isolation=apart) as child:
             lines.extend(child)
@@ -153,8 +155,8 @@ class Workspace:
     @property
     def variables(self) -> dict[str, str]:
         """The variables for all that runs in the lab, in a terminal as under the judge."""
-        places = {"JUPYTER_PATH": ".", "PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore"}
-        return {**package_sources(), **places, **self.program.variables(self)}
+        own = {"PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore", "UV_TORCH_BACKEND": ""}
+        return {**package_sources(), **own, **self.program.variables(self)}
 
     def make(self) -> None:
         """Make the folder anew, with its fault; what the learner did so far is kept.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant_addons.labs import workspace
+from assistant_addons.labs import activation, workspace
 from assistant_addons.labs.definition import labs
 from assistant_addons.labs.intact import packages_of
 from assistant_addons.labs.play import Play
@@ -236,3 +237,21 @@ def test_another_python_on_this_machine_is_taken(tmp_path):
     except BadInput:
         pytest.skip("There is no other Python here.")
     assert Path(found).is_file()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="The lines are typed into a POSIX shell.")
+def test_no_setting_of_the_users_leads_out_of_a_lab(tmp_path, monkeypatch):
+    """A backend or a configuration of uv's that the user has set names an index that a lab does not ask."""
+    (tmp_path / "uv.toml").write_text('[[index]]\nurl = "http://127.0.0.1:9/simple"\n')
+    for name, value in (("UV_TORCH_BACKEND", "cu126"), ("UV_CONFIG_FILE", str(tmp_path / "uv.toml"))):
+        monkeypatch.setenv(name, value)
+    workspace.package_sources.cache_clear()
+    play = Play("companion-pair", tmp_path / "lab")
+    play.start()
+    assert play.symptom().status
+    do("pip uninstall --yes torch torchcodec lab-detector && uv pip install torch==2.9.1", play.space)
+    do("UV_TORCH_BACKEND=cu126 uv pip install lab-detector==1.0 torchcodec==0.10.0", play.space)
+    assert play.check()[0] == ""
+    assert runpy.run_path(str(activation.LEADS))["SOURCES"] == activation.SOURCES
+    workspace.package_sources.cache_clear()
