@@ -17,7 +17,7 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from assistant.api import BadInput, WorkFailed, _, say
+from assistant.api import BadInput, Text, WorkFailed, _, say
 from assistant.api.steps import EnvironmentFolder, LiveHost, Sources, Store, find_uv
 from assistant.api.system import (
     RUNTIME,
@@ -265,7 +265,7 @@ class Workspace:
         done = run_here(argv, variables, folder)
         return Outcome(done.status, done.text.replace(f"{folder}{os.sep}", ""))
 
-    def judge(self) -> str:
+    def judge(self) -> Text:
         """Return what is still wrong, as a sentence; "" where the lab is solved.
 
         What fails is run in a folder of the judge's, with the lab's own files made anew. Of the learner's only the
@@ -274,7 +274,7 @@ class Workspace:
         definition, place = self.definition, self.folder / JUDGED
         files = {name: self._learners(name) for name in definition.files}
         if lacking := [name for name, content in files.items() if not content]:
-            return say("The file {file} is missing or cannot be read.", file=lacking[0])
+            return _("The file {file} is missing or cannot be read.", file=lacking[0])
         if place.exists():
             discard_folder(place)
         try:
@@ -284,10 +284,10 @@ class Workspace:
         finally:
             discard_folder(place)
         if done.status:
-            return say("The program still fails: {reason}", reason=done.reason)
+            return _("The program still fails: {reason}", reason=done.reason)
         return next(filter(None, map(self._environment_fault, definition.installs)), "")
 
-    def _environment_fault(self, name: str) -> str:
+    def _environment_fault(self, name: str) -> Text:
         def original(package: str, version: str) -> Mapping[str, str] | None:
             return self.program.original(self, package, version)
 

@@ -72,10 +72,7 @@ def main(most=""):
         sys.exit(told["fault"])
     errors = [error(*system, solved) for system, solved in zip(systems, told["solved"], strict=True)]
     if not all(one <= MOST_ERROR for one in errors):
-        sys.exit(
-            f"the solution is not accurate: its backward error is {max(errors):.1e}, "
-            f"a solver's is under {MOST_ERROR:.0e}"
-        )
+        sys.exit(f"the solution is not accurate: its backward error is over {MOST_ERROR:.0e}")
     print(f"on the device    {told['seconds']:.3f} s, of them {told['copying']:.3f} s in {told['copies']} copies")
     print(f"on the CPU alone {told['alone']:.3f} s")
     if most and told["copies"] > int(most):

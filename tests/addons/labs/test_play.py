@@ -48,7 +48,8 @@ def test_points_follow_from_all_that_was_done(play):
     fault, result = play.check()
     assert "still fails" in fault
     assert (result.solved, result.points, result.misses) == (False, 0, 0)
-    assert play.check()[1].misses == 0
+    with in_language("zh_CN"):
+        assert play.check()[1].misses == 0
     (play.space.folder / "compose.yaml").write_text("services: {train: 3}")
     assert play.check()[1].misses == 1
     play.start()
