@@ -18,7 +18,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from assistant.api import BadInput, Text, WorkFailed, _, say
-from assistant.api.steps import EnvironmentFolder, LiveHost, Sources, Store, find_uv
+from assistant.api.steps import EnvironmentFolder, LiveHost, Sources, Store, find_uv, system_name
 from assistant.api.system import (
     RUNTIME,
     Isolation,
@@ -33,7 +33,7 @@ from assistant.api.system import (
 )
 from assistant.api.texts import STARTED_AS, remove_colours, verbatim
 from assistant_addons.labs import activation
-from assistant_addons.labs.definition import FILE_BYTES, TITLES, lab_at, program_of, programs_of
+from assistant_addons.labs.definition import FILE_BYTES, Program, lab_at, program_of, programs_of
 from assistant_addons.labs.intact import fault_of, packages_of
 
 RECORD = ".lab"  # what the learner did; only a folder that holds it is ever emptied
@@ -134,11 +134,16 @@ class Workspace:
     """
 
     def __init__(
-        self, key: str, folder: Path, *, report: Callable[[str], object] = lambda _told: None, torch: str = ""
+        self, key: str, folder: Path, *, report: Callable[[str], object] = lambda _text: None, torch: str = ""
     ) -> None:
         self.key, self.folder, self.report = key, folder.absolute(), report
-        self.definition, self.program = lab_at(key), program_of(key)
+        self.definition = lab_at(key)
         self._torch = torch
+
+    @cached_property
+    def program(self) -> Program:
+        """What the lab does; to load it may take packages that are not here, for which `make` looks first."""
+        return program_of(self.key)
 
     @cached_property
     def torch(self) -> str:
@@ -216,9 +221,9 @@ class Workspace:
 
     def _base(self, given: str) -> str:
         """Return a Python that the lab can be played on; raise `BadInput` where there is none."""
-        wanted = SpecifierSet(self.definition.python, prereleases=True)
+        versions = SpecifierSet(self.definition.python, prereleases=True)
         for python in (given,) if given else self._pythons():
-            if Version(self._version_of(python) or "0") in wanted:
+            if Version(self._version_of(python) or "0") in versions:
                 return python
         raise BadInput(
             _("This lab needs Python {versions}, and there is none here.", versions=self.definition.python),
@@ -285,7 +290,8 @@ class Workspace:
             discard_folder(place)
         if done.status:
             return _("The program still fails: {reason}", reason=done.reason)
-        return next(filter(None, map(self._environment_fault, definition.installs)), "")
+        faults = map(self._environment_fault, definition.installs)
+        return next((fault for fault in faults if fault), "")
 
     def _environment_fault(self, name: str) -> Text:
         def original(package: str, version: str) -> Mapping[str, str] | None:
@@ -308,7 +314,7 @@ class Workspace:
                 _(
                     "The lab “{title}” can be played on {systems} alone.",
                     title=str(self.definition.title),
-                    systems=", ".join(TITLES[one] for one in self.definition.systems),
+                    systems=", ".join(map(system_name, self.definition.systems)),
                 ),
                 hint=_("Choose another lab: `assistant labs list` shows where each can be played."),
             )
