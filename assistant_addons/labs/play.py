@@ -76,7 +76,7 @@ class Play:
         folder: Path | None = None,
         *,
         learner: str = "",
-        report: Callable[[str], object] = lambda _told: None,
+        report: Callable[[str], object] = lambda _text: None,
         torch: str = "",
     ) -> None:
         self.space = Workspace(key, folder or Path.cwd() / WORK / key, report=report, torch=torch)
