@@ -24,8 +24,8 @@ from assistant.host.base import Host
 from assistant.host.files import full_path, shared_environments_folder
 from assistant.host.process import defer_signals
 from assistant.i18n import _
-from assistant.install.contents import bundled_pip
 from assistant.install.conflicts import find_conflicts, replaced_builds_findings
+from assistant.install.contents import bundled_pip
 from assistant.install.environments import (
     Places,
     check_target,
