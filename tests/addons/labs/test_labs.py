@@ -22,7 +22,7 @@ from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant_addons.labs import activation, workspace
+from assistant_addons.labs import activation, stand_ins, workspace
 from assistant_addons.labs.definition import labs
 from assistant_addons.labs.intact import packages_of
 from assistant_addons.labs.play import Play
@@ -255,3 +255,18 @@ def test_no_setting_of_the_users_leads_out_of_a_lab(tmp_path, monkeypatch):
     assert play.check()[0] == ""
     assert runpy.run_path(str(activation.LEADS))["SOURCES"] == activation.SOURCES
     workspace.package_sources.cache_clear()
+
+
+@pytest.mark.process
+def test_packages_come_from_where_the_users_pip_takes_them(tmp_path, monkeypatch):
+    """A mirror of the user's is asked, and what is edited in a lab does not spoil uv's cache."""
+    content = stand_ins.wheel("lab-demo", "1.0", {"lab_demo.py": ""})
+    stand_ins.add_to_index(tmp_path / "mirror", "lab-demo", {"1.0": content})
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "mirror").as_uri())
+    workspace.package_sources.cache_clear()
+    space = Workspace("render-group", tmp_path / "lab")
+    space.folder.mkdir()
+    space.venv("env")
+    space.install("lab-demo")
+    workspace.package_sources.cache_clear()
+    assert (packages_of(space.folder / "env") / "lab_demo.py").stat().st_nlink == 1
