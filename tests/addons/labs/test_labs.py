@@ -249,6 +249,7 @@ def test_no_setting_of_the_users_leads_out_of_a_lab(tmp_path, monkeypatch):
     workspace.package_sources.cache_clear()
     play = Play("companion-pair", tmp_path / "lab")
     play.start()
+    assert (play.space.folder / "activate").stat().st_mode & 0o077 == 0  # an index may name a password
     assert play.symptom().status
     do("pip uninstall --yes torch torchcodec lab-detector && uv pip install torch==2.9.1", play.space)
     do("UV_TORCH_BACKEND=cu126 uv pip install lab-detector==1.0 torchcodec==0.10.0", play.space)
