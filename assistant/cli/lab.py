@@ -45,9 +45,9 @@ def notebooks_folder() -> Path:
 def put_copies(folder: Path) -> dict[str, str]:
     """Copy the notebooks into a folder; return the name of each one's newest copy there by that of the original.
 
-    These are paths below the folders, such as {"setup.ipynb": "setup-2.ipynb"}. A copy that its user has not changed is
-    renewed. One that was changed stays, and an original that is newer is copied beside it under another name. Which
-    copies there are is noted in the user's state folder. Raises `WorkFailed` for a folder that cannot be written.
+    An example is {"setup.ipynb": "setup-2.ipynb"}. A copy that its user has not changed is renewed. One that was
+    changed stays, and an original that is newer is copied beside it under another name. Which copies there are is noted
+    in the user's state folder. Raises `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
     try:
@@ -57,10 +57,8 @@ def put_copies(folder: Path) -> dict[str, str]:
     given = before.folders.get(str(folder), {})
     try:
         now = {
-            name: _put_copy(folder, name, original.read_bytes(), given.get(name))
-            for original in sorted(notebooks_folder().rglob("*.ipynb"))
-            if ".ipynb_checkpoints" not in original.parts
-            for name in [original.relative_to(notebooks_folder()).as_posix()]
+            original.name: _put_copy(folder, original.name, original.read_bytes(), given.get(original.name))
+            for original in sorted(notebooks_folder().glob("*.ipynb"))
         }
     except OSError as error:
         raise unwritable_error(error.filename or folder, error) from error

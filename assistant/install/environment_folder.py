@@ -25,6 +25,7 @@ from assistant.host.files import full_path, shared_environments_folder
 from assistant.host.process import defer_signals
 from assistant.i18n import _
 from assistant.install.conflicts import find_conflicts, replaced_builds_findings
+from assistant.install.contents import bundled_pip
 from assistant.install.environments import (
     Places,
     check_target,
@@ -105,6 +106,7 @@ class EnvironmentFolder:
     kind: str = "venv"
     tool: str = ""
 
+    bundled_pip = staticmethod(bundled_pip)
     terminal_line = staticmethod(terminal_line)
 
     @classmethod
