@@ -13,7 +13,6 @@ from assistant.api.steps import detect, load_catalog, make_plans
 from assistant.api.terminal import echo, echo_json, json_option
 from assistant.api.texts import verbatim
 from assistant_addons.projects.memory import (
-    LIGHTS,
     Estimate,
     Verdict,
     estimate,
@@ -72,17 +71,16 @@ def fit(
     has, place = (memory, _("the card")) if memory else _memory_of(machine, replay)
     answer = _stated(named, has, place) if named and named.gb else _estimated(named, model, has, place)
     if as_json:
-        light = LIGHTS[answer.verdict] if has else ""
-        echo_json({**answer.facts, "has": has, "verdict": answer.verdict.value, "light": light, "text": answer.text})
+        echo_json({**answer.facts, "has": has, "verdict": answer.verdict.value, "text": answer.text})
     else:
         from assistant.api.journey import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
         draw_rows((), answer.rows)
-        echo(f"{_SIGNS[LIGHTS[answer.verdict]] if has else '?'} {render(answer.text)}")
+        echo(f"{_SIGNS[answer.verdict]} {render(answer.text)}")
     context_.exit(NothingFits.exit_code if answer.verdict is Verdict.NOT else 0)
 
 
-_SIGNS = {"green": "✓", "amber": "!", "red": "✗"}
+_SIGNS = {Verdict.FITS: "✓", Verdict.TIGHT: "!", Verdict.NOT: "✗", Verdict.UNKNOWN: "?"}
 
 
 class Answer(NamedTuple):
@@ -97,8 +95,12 @@ class Answer(NamedTuple):
 def _stated(model: Named, has: float | None, place: Message) -> Answer:
     """Answer for a model of which somebody states what it takes."""
     verdict = judge_stated(model.gb, model.least, has)
-    slow = _("It may run with fewer bits, or more slowly with parts of it in main memory.")
-    text = sentences((_verdict(verdict, has, place), slow if verdict is Verdict.TIGHT else ""))
+    text = _verdict(verdict, has, place)
+    if has is not None and verdict in {Verdict.TIGHT, Verdict.UNKNOWN}:
+        text = _(
+            "{place} has {has:.1f} GB, less than that: with fewer bits, or slowly with parts of it in main memory, "
+            "it may run."
+        ).format(place=place, has=has)
     row = (_("{model}, as {by} states", model=model.key, by=model.by), f"{model.gb:g} GB")
     facts = {"model": model.key, "need": {"gb": model.gb, "least": model.least}, "by": model.by}
     return Answer(verdict, text, (row,), facts)
