@@ -90,11 +90,19 @@ def test_a_model_is_known_by_its_name(run: Run) -> None:
     stated = run("fit", "whisper-large-v3", "--memory", "6")
     assert "whisper-large, as OpenAI states" in stated.stdout
     assert "10 GB" in stated.stdout
-    assert "the card has 6.0 GB, less than that: with fewer bits" in stated.stdout
+    assert "That is more than the card has (6.0 GB): with fewer bits" in stated.stdout
     answer = json.loads(run("fit", "wan2.2-ti2v-5b", "--memory", "8", "--json").stdout)
     assert (answer["verdict"], answer["need"]["gb"], answer["by"]) == ("unknown", 24, "Wan")
     assert run("fit", "wan2.2-ti2v-5b", "--memory", "4").returncode == 3
     refused(run("fit", "cogvideox-5b", "--memory", "8"), 2, "How large cogvideox-5b is, is not known.")
+
+
+def test_the_format_in_a_name_counts(run: Run) -> None:
+    """Also where the size is given; what somebody states is not of another format."""
+    named = run("fit", "Maverick-17B-128E-AWQ", "--parameters", "400B", "--memory", "80")
+    assert "Weights (400.0 billion parameters, gptq)" in named.stdout
+    for words in (("flux.1-dev-fp8",), ("flux.1-dev", "--bits", "8")):
+        refused(run("fit", *words, "--memory", "8"), 2, "How much flux.1 takes in the format", "InvokeAI states 10 GB")
 
 
 def test_without_a_gpu_the_main_memory_counts(run: Run) -> None:

@@ -29,6 +29,8 @@ from assistant_addons.projects.tables import load
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", 32, ""),
         ("microsoft/phi-4", 14.7, ""),
         ("microsoft/Phi-4-mini-instruct", 3.8, ""),
+        ("unsloth/phi-4-bnb-4bit", 14.7, "nf4"),
+        ("mistralai/Mistral-Nemo-Instruct-2407", 12.2, ""),
     ],
 )
 def test_a_language_model_is_known_by_its_name(name, billions, kind):
@@ -65,6 +67,8 @@ def test_of_others_counts_what_somebody_states(name, gb):
         "no-such-model",
         "google/gemma-3n-E4B-it",  # 8 billion, of which 4 are effective
         "microsoft/Phi-4-multimodal-instruct",  # not the size of phi-4
+        "tencent/HunyuanVideo-1.5",  # nor that of its first version
+        "meta-llama/Llama-4-Maverick-17B-128E-Instruct",  # 400 billion, which it does not say
         "zai-org/CogVideoX-5b",  # video takes more than its parameters
         "mistralai/Some-8x9B",
         "draft-1b-for-70b",
