@@ -9,7 +9,6 @@ part rests on, brings an HTTP client for them and has had no release since.
 from __future__ import annotations
 
 import ast
-import itertools
 import json
 import os
 import re
@@ -194,19 +193,34 @@ def read_code(root: Path, gathering: Gathering) -> bool:
 
 
 def _files(root: Path) -> tuple[list[Path], bool]:
-    """List the code below a folder, the upper folders first, and whether that is all of it; links are not followed."""
-    found, walk = list[Path](), os.walk(root)
-    for folder, below, names in itertools.islice(walk, MOST_FOLDERS):
-        if "pyvenv.cfg" in names:
-            below.clear()
-            continue
-        below[:] = sorted(name for name in below if name[0] != "." and name not in _PASSED_OVER)  # it goes into these
-        found += (
-            Path(folder, name) for name in names if name.endswith(".py") and name[0] != "." and name != "setup.py"
-        )
-    found.sort(key=lambda path: (len(path.parts), path))
-    files = [path for path in found if not path.is_symlink()]
-    return files[:MOST_FILES], len(files) <= MOST_FILES and next(walk, None) is None
+    """List the code below a folder, the nearest first, and whether that is all of it."""
+    files, folders, listed = list[Path](), deque([root]), 0
+    while folders and listed < MOST_FOLDERS and len(files) <= MOST_FILES:
+        for entry in _inside(folders.popleft()):
+            if entry.is_dir():
+                if entry.name not in _PASSED_OVER:
+                    folders.append(Path(entry.path))
+            elif entry.name.endswith(".py") and entry.name != "setup.py":
+                files.append(Path(entry.path))
+        listed += 1
+    return files[:MOST_FILES], len(files) <= MOST_FILES and not folders
+
+
+def _inside(folder: Path) -> list[os.DirEntry[str]]:
+    """List a folder by name without links and what is hidden; nothing of an environment, or of what cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+    if any(entry.name == "pyvenv.cfg" for entry in found):
+        return []
+    return [entry for entry in found if entry.name[0] != "." and not _is_link(entry)]
+
+
+def _is_link(entry: os.DirEntry[str]) -> bool:
+    """Return whether it is a link, or a junction of Windows, which Python tells apart from 3.12 on."""
+    return entry.is_symlink() or bool(getattr(entry, "is_junction", bool)())
 
 
 def _modules(root: Path, files: Iterable[Path]) -> Mapping[Path, set[str]]:

@@ -153,6 +153,18 @@ def test_a_folder_is_read_within_bounds(bound: str, tmp_path: Path, monkeypatch:
     assert "Only the first 3 code files" in told(read_project(str(tmp_path)))
 
 
+@pytest.mark.parametrize("bound", ["MOST_FILES", "MOST_FOLDERS"])
+def test_within_bounds_the_nearest_files_are_read(bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deep folder that comes first by its name does not push out the project's own code."""
+    for name, text in {"a/b/c/d/e.py": "", "src/run.py": "import timm\n", "z.py": "import einops\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(imports, bound, {"MOST_FILES": 2, "MOST_FOLDERS": 3}[bound])
+    found = read_project(str(tmp_path))
+    assert [guess.distribution for guess in found.guesses] == ["einops", "timm"]
+    assert "Only the first 2 code files" in told(found)
+
+
 def test_what_one_folder_has_for_its_own_may_be_a_package_in_another(tmp_path: Path) -> None:
     """A local module hides a package only from the code beside it."""
     for name, text in {"a/run.py": "import datasets\n", "a/datasets.py": "", "b/run.py": "import datasets\n"}.items():
