@@ -36,6 +36,7 @@ _FILE_LIMIT = 2 * 10**6
 _PASSED_OVER = frozenset(
     {"__pycache__", "build", "dist", "docs", "doc", "env", "node_modules", "site-packages", "test", "tests", "venv"}
 )
+_LINKS = (os.path.islink, getattr(os.path, "isjunction", os.path.islink))  # junctions of Windows, from Python 3.12 on
 _OF_PYTHON = sys.stdlib_module_names | {"__main__", "_typeshed"}
 _GIVEN = frozenset({"torch", "google.colab", "kaggle_secrets", "pip"})  # in every plan, or only on Colab and Kaggle
 
@@ -196,31 +197,18 @@ def _files(root: Path) -> tuple[list[Path], bool]:
     """List the code below a folder, the nearest first, and whether that is all of it."""
     files, folders, listed = list[Path](), deque([root]), 0
     while folders and listed < MOST_FOLDERS and len(files) <= MOST_FILES:
-        for entry in _inside(folders.popleft()):
-            if entry.is_dir():
-                if entry.name not in _PASSED_OVER:
-                    folders.append(Path(entry.path))
-            elif entry.name.endswith(".py") and entry.name != "setup.py":
-                files.append(Path(entry.path))
-        listed += 1
+        folder, listed = folders.popleft(), listed + 1
+        _folder, below, names = next(os.walk(folder), ("", [], []))
+        if "pyvenv.cfg" not in names:
+            files += _own(folder, (name for name in names if name.endswith(".py") and name != "setup.py"))
+            folders += _own(folder, (name for name in below if name not in _PASSED_OVER))
     return files[:MOST_FILES], len(files) <= MOST_FILES and not folders
 
 
-def _inside(folder: Path) -> list[os.DirEntry[str]]:
-    """List a folder by name without links and what is hidden; nothing of an environment, or of what cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-    if any(entry.name == "pyvenv.cfg" for entry in found):
-        return []
-    return [entry for entry in found if entry.name[0] != "." and not _is_link(entry)]
-
-
-def _is_link(entry: os.DirEntry[str]) -> bool:
-    """Return whether it is a link, or a junction of Windows, which Python tells apart from 3.12 on."""
-    return entry.is_symlink() or bool(getattr(entry, "is_junction", bool)())
+def _own(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Return what a folder has under these names, in order, without what is hidden and links to elsewhere."""
+    paths = (folder / name for name in sorted(names) if name[0] != ".")
+    return [path for path in paths if not any(is_link(path) for is_link in _LINKS)]
 
 
 def _modules(root: Path, files: Iterable[Path]) -> Mapping[Path, set[str]]:
