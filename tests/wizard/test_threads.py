@@ -91,16 +91,15 @@ def test_a_fold_opened_while_the_page_is_drawn_has_its_controls(
     for _round in range(ROUNDS):
         browser.clear()
         wizard = SetupWizard(Session(NoHost(), InlineRunner(), state=planned))
-        changes, begin = wizard._pages[Page.SETUP].changes, threading.Barrier(2)
+        changes, opened = wizard._pages[Page.SETUP].changes, threading.Event()
 
-        def draw(wizard: SetupWizard = wizard, begin: threading.Barrier = begin) -> None:
-            begin.wait()
-            for _time in range(3):
+        def draw(wizard: SetupWizard = wizard, opened: threading.Event = opened) -> None:
+            while not opened.is_set():
                 wizard._draw(planned)
 
         drawing = beside(draw)
-        begin.wait()
         changes.fold.set_state({"unfolded": True})
+        opened.set()
         drawing.join()
         controls = browser[changes.box.model_id]["children"]
         assert controls == [f"IPY_MODEL_{one.model_id}" for one in changes.box.children]
