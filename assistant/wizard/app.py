@@ -71,9 +71,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def close(self) -> None:
         """Free every model; closing the root alone would leave the others."""
-        for part in (*self._pages.values(), *self.children, self.banner):
-            part.close()
-        super().close()
+        with DRAWING:
+            for part in (*self._pages.values(), *self.children, self.banner):
+                part.close()
+            super().close()
 
     def speak(self, code: str) -> None:
         """Set the process's language to `code` and draw every word anew, doing nothing again; ignore an unknown one."""
