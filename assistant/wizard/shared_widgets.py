@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ import ipywidgets as widgets
 import traitlets
 
 from assistant.i18n import Message, render
-from assistant.model.visible import Markup, plain
+from assistant.model.visible import Markup
 
 STATIC = Path(__file__).with_name("static")
 DRAWING = threading.RLock()  # held while widgets are drawn, opened, or take what the browser set
@@ -183,21 +183,18 @@ class Fold(anywidget.AnyWidget):
 
 
 class Details(Fold):
-    """A line that shows and hides HTML of its own, which is written and sent to the browser once somebody opens it."""
+    """A line that shows and hides HTML of its own, which is written and sent to the browser while it is unfolded.
+
+    Whoever shows it draws its page anew when it is unfolded.
+    """
 
     value = traitlets.Unicode().tag(sync=True)
     _checked = traitlets.validate("value")(_only_markup)
-    _drawn: Callable[[], Markup] = staticmethod(partial(plain, ""))
 
     def draw(self, drawn: Callable[[], Markup]) -> None:
-        """Show, from now on, what a function returns; it is called now if this is unfolded, else once it is opened."""
-        self._drawn = drawn
+        """Show what a function returns, which is called only while this is unfolded."""
         if self.unfolded:
             self.value = drawn()
-
-    @traitlets.observe("unfolded")
-    def _opened(self, _change: object) -> None:
-        self.draw(self._drawn)
 
 
 class LogBox(anywidget.AnyWidget):
