@@ -223,17 +223,18 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         What a fold shows when it is opened is drawn now, and sent as a file is.
         """
         state = self.session.state
-        drawn = LATER[key](state).encode() if key in LATER else b""
-        if file := (key, drawn) if drawn else find_file(state, key):
+        file = (key, LATER[key](state).encode()) if key in LATER else find_file(state, key)
+        if file:
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
     def _handle_foot_message(self, _widget: object, content: object, _buffers: object) -> None:
-        """Do what was pressed in the foot; if the browser could not open a notebook, write it, or a folder, say so."""
+        """Do what was pressed in the foot; if the browser refused a notebook, write it; if anything else, say so."""
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
             self.session.run_aside(self._write_notebook)
         elif self._asked and message.get("refused") == self._asked.event:
-            self.foot.note = html.inline(self._asked.refused)
+            with DRAWING:
+                self.foot.note = html.inline(self._asked.refused)
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
@@ -247,7 +248,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 note = write_notebook(self._opened)
             except AssistantError as error:
                 note = render(sentences((error.message, error.hint)))
-            self.foot.note = html.inline(note)
+            with DRAWING:
+                self.foot.note = html.inline(note)
 
 
 def _reads_aside(state: State) -> bool:
