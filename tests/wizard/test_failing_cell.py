@@ -180,7 +180,7 @@ KeyError: 'price'
 
 def test_the_line_of_a_program_is_its_own_too() -> None:
     """Of the frames that Python names, the innermost one of no library."""
-    frames = [("train.py", 40), ("model.py", 12), ("/usr/lib/python3.12/json/decoder.py", 355)]
+    frames = [("train.py", 40), ("model.py", 12), ("/usr/lib64/python3.12/json/decoder.py", 355)]
     lines = [f'  File "{file}", line {line}, in run\n    go()' for file, line in frames]
     session = asked_about("\n".join(("Traceback (most recent call last):", *lines, "KeyError: 'price'")))
     assert "The code itself fails, in line 12" in draw_title(session.state)

@@ -26,7 +26,7 @@ WHOSE, LOOK = "whose", "look"  # begin the keys of whose log it is, and of what 
 
 # Cell In[3], line 2      File "/home/ada/train.py", line 12, in <module>      as IPython and Python write a frame
 FRAME = re.compile(r'[ \t]*(?:Cell In ?\[\d+\]|File "[^"]+"), line (\d+)')
-OF_LIBRARY = re.compile(r"<frozen |[\\/](?:[Ll]ib|site-packages)[\\/]")  # and of what imports modules
+OF_LIBRARY = re.compile(r'"<(?:frozen |__)|[\\/](?:[Ll]ib(?:64)?|site-packages)[\\/]')  # and of what imports modules
 
 
 def draw_title(state: State) -> Markup:
