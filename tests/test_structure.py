@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (37950, 17395),
+    "assistant": (37975, 17414),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -45,9 +45,9 @@ BUDGETS = {
     "assistant/runtime": (685, 380),
     "assistant/session": (4730, 2265),
     "assistant/verify": (2005, 1015),
-    "assistant/wizard": (3535, 1715),
+    "assistant/wizard": (3575, 1732),
     "docs": (600, 285),
-    "tests": (40345, 19390),
+    "tests": (40451, 19450),
 }
 
 
