@@ -116,6 +116,11 @@ def rows_of_agreement(answer: Attempt) -> Rows:
     ]
 
 
+def share_bar(answer: Checked) -> str:
+    """Return a bar in text: which share of the nodes runs where."""
+    return bar_line(shares(answer)).plain
+
+
 def bar_line(parts: Iterable[tuple[Text, int, str]]) -> Line:
     """Return a bar in colours, whose parts are also told apart by their signs, in any code page, and what they are."""
     parts = list(parts)
