@@ -25,9 +25,9 @@ def environment() -> str:
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     parts = ("uv", "onnx", "projects", "labs", "lab")  # the last brings the others
-    lines = [*project["dependencies"], *(line for part in parts for line in extras[part])]
-    wanted = [line for line in lines if not line.startswith(project["name"])]
-    return HEAD + "".join(f"      - {json.dumps(line)}\n" for line in wanted)
+    lines = dict.fromkeys([*project["dependencies"], *(line for part in parts for line in extras[part])])
+    requirements = (line for line in lines if not line.startswith(project["name"]))
+    return HEAD + "".join(f"      - {json.dumps(line)}\n" for line in requirements)
 
 
 if __name__ == "__main__":

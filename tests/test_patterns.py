@@ -20,7 +20,7 @@ from tables import each
 from assistant.catalog import identity
 from assistant.diagnose.rules import compiled, load_rules
 from assistant.host.base import TEXTS
-from assistant.privacy.rules import RULES
+from assistant.privacy.rules import DEFAULT_NAMES, RULES, SECRET_NAME
 
 ROOT = Path(__file__).parents[1]
 CALLS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
@@ -129,7 +129,9 @@ def of_rules() -> Iterator[Used]:
 
 def of_privacy() -> Iterator[Used]:
     """Give what is taken out of texts."""
-    return (Used("privacy/rules.py", re.compile(rule.pattern), "sub") for rule in RULES)
+    yield from (Used("privacy/rules.py", re.compile(rule.pattern), "sub") for rule in RULES)
+    yield Used("privacy/rules.py", re.compile(SECRET_NAME), "search")
+    yield Used("privacy/rules.py", re.compile(DEFAULT_NAMES), "fullmatch")
 
 
 def of_recordings() -> Iterator[Used]:

@@ -11,6 +11,6 @@ from assistant.cli.options import (
     request_options,
     source_options,
 )
-from assistant.cli.plan import Brief, plan, plan_tools, read_brief
+from assistant.cli.plan import Brief, plan_tools, read_brief
 from assistant.cli.setup import Journey, refuse_failed, target_option
 from assistant.cli.terminal import find_host, read_text, replay_option

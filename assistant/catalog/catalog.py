@@ -2,8 +2,9 @@
 
 What goes beside torch are bundles of packages, recipes, the larger ones that an add-on brings, and ONNX Runtimes. The
 reader `recipes` of an add-on is a module: its `recipes()` lists bundles, `with_recipe(request)` writes what one of them
-asks for into the request that names it, and `make_plans(machine, catalog, request)` plans for such a request. Image
-applications stand here, too: how each is started on a backend, and where environments usually are.
+asks for into the request that names it, and `make_plans(machine, catalog, request)` plans for such a request. Two
+more tables are read here: how each image application is started on a backend, and where tools and applications keep
+environments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`assistant envs`, `recover` and `guard`: environments here, what a killed installation left, a build that is kept."""
+"""`assistant envs`, `recover` and `guard`: environments here, what a killed installation left, torch protected."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **o
     else:
         work = Work(Sources(LiveHost(), **options), quiet=as_json, asks=not yes)
         tasks = {check_picked: check, work_out_repair: mend, undo_last_change: undo}
-        task, path = next(
-            ((task, path) for task, path in tasks.items() if path), (run_survey if every else list_made, "")
-        )
+        task, path = (run_survey if every else list_made), ""
+        for named_task, named in tasks.items():
+            if named:  # one at most
+                task, path = named_task, named
         _run_task(work, task, path, yes=yes, as_json=as_json)
 
 

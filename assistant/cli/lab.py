@@ -45,9 +45,9 @@ def notebooks_folder() -> Path:
 def put_copies(folder: Path) -> dict[str, str]:
     """Copy the notebooks into a folder; return the name of each one's newest copy there by that of the original.
 
-    These are paths below the folders, such as {"setup.ipynb": "setup-2.ipynb"}. A copy that its user has not changed is
-    renewed. One that was changed stays, and an original that is newer is copied beside it under another name. Which
-    copies there are is noted in the user's state folder. Raises `WorkFailed` for a folder that cannot be written.
+    An example is {"setup.ipynb": "setup-2.ipynb"}. A copy that its user has not changed is renewed. One that was
+    changed stays, and an original that is newer is copied beside it under another name. Which copies there are is noted
+    in the user's state folder. Raises `WorkFailed` for a folder that cannot be written.
     """
     notes = user_state() / "notebooks.json"
     try:
@@ -57,10 +57,8 @@ def put_copies(folder: Path) -> dict[str, str]:
     given = before.folders.get(str(folder), {})
     try:
         now = {
-            name: _put_copy(folder, name, original.read_bytes(), given.get(name))
-            for original in sorted(notebooks_folder().rglob("*.ipynb"))
-            if ".ipynb_checkpoints" not in original.parts
-            for name in [original.relative_to(notebooks_folder()).as_posix()]
+            original.name: _put_copy(folder, original.name, original.read_bytes(), given.get(original.name))
+            for original in sorted(notebooks_folder().glob("*.ipynb"))
         }
     except OSError as error:
         raise unwritable_error(error.filename or folder, error) from error
@@ -108,7 +106,7 @@ WORKSPACE = "pytorch"  # a user's own JupyterLab remembers tabs of other folders
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--app", "as_app", is_flag=True, help="Show the setup alone, as an app.")
-@click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks and labs.")
+@click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks.")
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
     """Open the guided setup in JupyterLab. Further arguments go to `jupyter lab`."""
@@ -121,7 +119,7 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
                 hint=_("Rename it and start again."),
             )
     setup = put_copies(place)["setup.ipynb"]
-    echo(say("Your copies of the notebooks and labs are in {folder}.", folder=place), err=True)
+    echo(say("Your copies of the notebooks are in {folder}.", folder=place), err=True)
     address = f"/{'doc' if as_app else 'lab'}/workspaces/{WORKSPACE}/tree/{setup}"
     options = [f"--notebook-dir={place}", f"--LabApp.default_url={address}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:

@@ -1,4 +1,7 @@
-"""The door to the machine: questions and their raw answers, whether the live machine answers or a recording."""
+"""The door to the machine: questions and their raw answers, whether the live machine answers or a recording.
+
+What a recording keeps of each answer, how private data are removed from it, and how it is read is here, too.
+"""
 
 from __future__ import annotations
 

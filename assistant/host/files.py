@@ -320,7 +320,7 @@ def user_state() -> Path:
 
 
 def user_cache() -> Path:
-    """Return the folder for what can be downloaded or made again: wheels, labs."""
+    """Return the folder for what can be downloaded or made again: wheels, the labs' torch."""
     return _platform_folder("user_cache_path")
 
 

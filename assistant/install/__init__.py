@@ -7,5 +7,5 @@ from assistant.install.environment_folder import EnvironmentFolder, find_environ
 from assistant.install.in_place import LastChange
 from assistant.install.installation import ChangeRequest, Difference, Prepared, prepare, recover
 from assistant.install.site import Site
-from assistant.install.sources import Sources, Tools
-from assistant.install.uv import Package, RemotePlan, Resolution, Unsolved
+from assistant.install.sources import RemotePlan, Sources, Tools
+from assistant.install.uv import Package, Resolution, Unsolved

@@ -202,6 +202,13 @@ print(*[wheel for folder in folders if folder for wheel in glob.glob(os.path.joi
 """
 
 
+def bundled_pip(python: Path, *, cancel: CancelToken | None = None, lock: Lock | None = None) -> Path | None:
+    """Return the wheel of pip that a Python contains, which needs no network; None if there is none."""
+    with running([python, "-I", "-B", "-c", _FIND], cancel=cancel, lock=lock) as child:
+        output = list(child)
+    return next((Path(line) for line in output if line.endswith(".whl") and Path(line).is_file()), None)
+
+
 def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
     """Return pip as a package for an environment's Python; None, after logging why, if none is available.
 
@@ -209,10 +216,7 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
     pip from the user's sources. It is no part of a plan or a lock: users update pip as they please, and an environment
     with another pip does not count as changed.
     """
-    with running([python, "-I", "-B", "-c", _FIND], cancel=uv.cancel, lock=uv.lock) as child:
-        output = list(child)
-    wheel = next((Path(line) for line in output if line.endswith(".whl") and Path(line).is_file()), None)
-    if wheel:
+    if wheel := bundled_pip(python, cancel=uv.cancel, lock=uv.lock):
         version, digest = str(parse_wheel_filename(wheel.name)[1]), hashlib.sha256(wheel.read_bytes()).hexdigest()
         return Package(name=PIP, version=version, url=wheel.as_uri(), sha256=digest)
     try:

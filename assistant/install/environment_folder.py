@@ -25,6 +25,7 @@ from assistant.host.files import full_path, shared_environments_folder
 from assistant.host.process import defer_signals
 from assistant.i18n import _
 from assistant.install.conflicts import find_conflicts, replaced_builds_findings
+from assistant.install.contents import bundled_pip
 from assistant.install.environments import (
     Places,
     check_target,
@@ -38,7 +39,6 @@ from assistant.install.environments import (
 from assistant.install.guards import (
     constraints_uri,
     guard_files,
-    guards_of,
     read_pins,
     remove_guards,
     terminal_line,
@@ -106,7 +106,7 @@ class EnvironmentFolder:
     kind: str = "venv"
     tool: str = ""
 
-    guards_of = staticmethod(guards_of)
+    bundled_pip = staticmethod(bundled_pip)
     terminal_line = staticmethod(terminal_line)
 
     @classmethod
@@ -254,8 +254,12 @@ class EnvironmentFolder:
 
     @property
     def guards(self) -> tuple[str, ...]:
-        """The pins of its constraints file, as `guards_of` gives them."""
-        return guards_of(self.path)
+        """The pins of its constraints, such as "torch==2.13.0+cpu"; () if there are none to read."""
+        try:
+            pins = read_pins(guard_files(self.path)[0].read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return ()
+        return tuple(f"{name}=={version}" for name, version in pins.items())
 
     @property
     def index_of_guards(self) -> str | None:

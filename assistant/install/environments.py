@@ -1,6 +1,7 @@
 """Makes, replaces, restores and removes environments: built and verified beside the target, then renamed to it.
 
-Before that it is checked whether one may be made or changed there.
+What a user names as a target is resolved to a path here, too, and it is checked whether an environment may be made or
+changed there: permission, disk space, length of paths, OneDrive.
 
 Beside an environment NAME there may be `.NAME.new`, which is being built or goes, and `.NAME.old`, which NAME replaced
 and which `undo` brings back:

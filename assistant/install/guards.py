@@ -53,15 +53,6 @@ def read_pins(text: str) -> dict[str, str]:
     return dict(re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", text))
 
 
-def guards_of(prefix: Path) -> tuple[str, ...]:
-    """Return the pins of an environment's constraints, such as "torch==2.13.0+cpu"; () if there are none to read."""
-    try:
-        pins = read_pins(guard_files(prefix)[0].read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return ()
-    return tuple(f"{name}=={version}" for name, version in pins.items())
-
-
 def add_to_pip_configuration(configuration: bytes, file: Path) -> bytes:
     """Return the text of a pip configuration with `file`, a full path, added to its constraints for installing.
 

@@ -1,7 +1,7 @@
 """Readers of what other programs print: text in, value or None out, in time proportional to the text.
 
-Above each stands a real sample of what it reads, shortened. Here is what they share: how bytes become text, how GPUs
-are told, and the fields of reports.
+Above each reader in the modules stands a real sample of what it reads, shortened. Here is what they share: bytes
+decoded to text, the records of a GPU and of a report, and a few fields.
 """
 
 from __future__ import annotations

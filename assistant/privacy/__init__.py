@@ -1,7 +1,7 @@
 """Removes what must not leave this machine from texts, records and messages, by one table of rules (`rules.py`).
 
 Whatever is written to be sent, pasted or kept passes `redact`. What only the machine knows (names, values of secret
-variables) is passed in as `PrivateNames`, which `host/live.py` collects.
+variables) is passed in as `PrivateNames`, which `host/` collects.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _install(prepared: Prepared, state: State, tools: Tools, *, keep: bool) -> I
     there = () if prepared.site is None else _findings_in(built.environment, state, tools)
     for finding in (*there, *prepared.by_project):
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-    keeps = EnvironmentFolder.guards_of(Path(built.environment.path))
+    keeps = EnvironmentFolder(Path(built.environment.path)).guards
     return Installed(environment=built.environment, proof=proof, keeps=keeps)
 
 

@@ -35,7 +35,7 @@ from assistant.wizard.head import (
     write_notebook,
 )
 from assistant.wizard.panels import LATER, PAGES, PageView, Part, busy_footer, find_file
-from assistant.wizard.shared_widgets import Drawing, Fold, Foot, Head, make, reword, shared
+from assistant.wizard.shared_widgets import DRAWING, Drawing, Fold, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
 LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
@@ -47,7 +47,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def __init__(self, session: Session) -> None:
         super().__init__(layout=shared(widgets.Layout), _dom_classes=("ptsa-wizard", "ptsa-guide"))
         self.session = session
-        self._lock = threading.RLock()
         self._pages: dict[Page, PageView] = {}
         self._drawn = session.state
         self._since = time.time()  # when the running task began
@@ -72,15 +71,16 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def close(self) -> None:
         """Free every model; closing the root alone would leave the others."""
-        for part in (*self._pages.values(), *self.children, self.banner):
-            part.close()
-        super().close()
+        with DRAWING:
+            for part in (*self._pages.values(), *self.children, self.banner):
+                part.close()
+            super().close()
 
     def speak(self, code: str) -> None:
         """Set the process's language to `code` and draw every word anew, doing nothing again; ignore an unknown one."""
         if code == language() or code not in LANGUAGES:
             return
-        with self._lock:
+        with DRAWING:
             use_language(code)
             Part.rewording = True  # a list whose words change is chosen from by nobody
             try:
@@ -98,7 +98,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         if name == "stop":
             self.session.cancel()
             return
-        with self._lock:
+        with DRAWING:
             self.catch_up()
             footer = self._footer(self._drawn)
             if offer not in (None, self.foot.offer):
@@ -118,7 +118,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self.foot.send({"event": action.event, "detail": action.detail, "view": view})
             else:
                 self.session.dispatch(action)
-            with self._lock:
+            with DRAWING:
                 self._pages[self._drawn.page].note(action)
 
     def follow(self) -> None:
@@ -136,13 +136,13 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def catch_up(self) -> None:
         """Show the session's present state, if it is not shown yet."""
-        with self._lock:
+        with DRAWING:
             if self.session.state is not self._drawn:
                 self._draw(self.session.state)
 
     def _draw(self, state: State) -> None:
         """Draw head, banner, page and foot of a state, and remember when its task began."""
-        with self._lock, self.hold_sync():
+        with DRAWING, self.hold_sync():
             if self._drawn.running is not state.running:
                 self._since = time.time()
             self._drawn = state
@@ -173,7 +173,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 yield from part.children if part.unfolded else ()
 
     def _refold(self, _change: object) -> None:
-        with self._lock:
+        with DRAWING:
             self._draw_page(self._drawn)
 
     def _footer(self, state: State) -> Footer:
@@ -204,7 +204,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         message = content if isinstance(content, dict) else {}
         key, code, press = message.get("file"), message.get("language"), message.get("press")
         if isinstance(press, str):
-            with self._lock:
+            with DRAWING:
                 self.catch_up()
                 actions = self._pages[self._drawn.page].pressed(press, self._drawn)
                 self._draw(self._drawn)  # what was pressed may show more
@@ -223,17 +223,18 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         What a fold shows when it is opened is drawn now, and sent as a file is.
         """
         state = self.session.state
-        drawn = LATER[key](state).encode() if key in LATER else b""
-        if file := (key, drawn) if drawn else find_file(state, key):
+        file = (key, LATER[key](state).encode()) if key in LATER else find_file(state, key)
+        if file:
             self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
     def _handle_foot_message(self, _widget: object, content: object, _buffers: object) -> None:
-        """Do what was pressed in the foot; if the browser could not open a notebook, write it, or a folder, say so."""
+        """Do what was pressed in the foot; if the browser refused a notebook, write it; if anything else, say so."""
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
             self.session.run_aside(self._write_notebook)
         elif self._asked and message.get("refused") == self._asked.event:
-            self.foot.note = html.inline(self._asked.refused)
+            with DRAWING:
+                self.foot.note = html.inline(self._asked.refused)
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
@@ -247,7 +248,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 note = write_notebook(self._opened)
             except AssistantError as error:
                 note = render(sentences((error.message, error.hint)))
-            self.foot.note = html.inline(note)
+            with DRAWING:
+                self.foot.note = html.inline(note)
 
 
 def _reads_aside(state: State) -> bool:

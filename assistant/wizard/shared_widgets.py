@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,10 +16,10 @@ import ipywidgets as widgets
 import traitlets
 
 from assistant.i18n import Message, render
-from assistant.model.visible import Markup, plain
+from assistant.model.visible import Markup
 
 STATIC = Path(__file__).with_name("static")
-_OPENING = threading.RLock()
+DRAWING = threading.RLock()  # held while widgets are drawn, opened, or take what the browser set
 
 
 def join_modules(*names: str) -> str:
@@ -40,18 +40,20 @@ class Late(widgets.Widget):  # type: ignore[misc]  # the library has no types
     @property
     def model_id(self) -> str:
         """The model's number; the browser is told of the model now, if it has not been."""
-        with _OPENING:  # a page is drawn by two threads, and a widget has one model
+        with DRAWING:
             if self.comm is None:
-                before = {name: getattr(self, name) for name in self.keys}
                 super().open()
-                # What another thread sets while the message is made is in nobody's message yet.
-                if changed := [name for name, value in before.items() if getattr(self, name) is not value]:
-                    self.send_state(changed)
         return str(super().model_id)
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take what the browser set, once no other thread draws: a drawing takes each change for its own."""
+        with DRAWING:
+            super().set_state(sync_data)
 
     def close(self) -> None:
         """Free the model, and write its words anew no more."""
-        _worded.pop(self, None)
+        with DRAWING:
+            _worded.pop(self, None)
         super().close()
 
 
@@ -73,7 +75,8 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     late = _late(kind)  # type: ignore[arg-type]  # the library has no types
     made = late(layout=shared(widgets.Layout), **looks, **traits | _in_force(words))
     if words:
-        _worded[made] = words
+        with DRAWING:
+            _worded[made] = words
     return made
 
 
@@ -88,10 +91,11 @@ def _in_force(words: Words) -> dict[str, object]:
 
 def reword() -> None:
     """Write the words of all widgets anew, in the language in force; what was typed, chosen and opened stays."""
-    for widget, words in list(_worded.items()):
-        with widget.hold_sync():
-            for name, text in _in_force(words).items():
-                setattr(widget, name, text)
+    with DRAWING:
+        for widget, words in list(_worded.items()):
+            with widget.hold_sync():
+                for name, text in _in_force(words).items():
+                    setattr(widget, name, text)
 
 
 @cache
@@ -179,21 +183,18 @@ class Fold(anywidget.AnyWidget):
 
 
 class Details(Fold):
-    """A line that shows and hides HTML of its own, which is written and sent to the browser once somebody opens it."""
+    """A line that shows and hides HTML of its own, which is written and sent to the browser while it is unfolded.
+
+    Whoever shows it draws its page anew when it is unfolded.
+    """
 
     value = traitlets.Unicode().tag(sync=True)
     _checked = traitlets.validate("value")(_only_markup)
-    _drawn: Callable[[], Markup] = staticmethod(partial(plain, ""))
 
     def draw(self, drawn: Callable[[], Markup]) -> None:
-        """Show, from now on, what a function returns; it is called now if this is unfolded, else once it is opened."""
-        self._drawn = drawn
+        """Show what a function returns, which is called only while this is unfolded."""
         if self.unfolded:
             self.value = drawn()
-
-    @traitlets.observe("unfolded")
-    def _opened(self, _change: object) -> None:
-        self.draw(self._drawn)
 
 
 class LogBox(anywidget.AnyWidget):

@@ -35,7 +35,7 @@ def _play(key: str, folder: Path | None, **given: Any) -> Play:  # noqa: ANN401 
     from assistant_addons.labs.play import play_at  # noqa: PLC0415 - `--help` needs no lab
 
     require_extra("labs")
-    return play_at(key, folder, report=lambda told: echo(told, err=True), **given)
+    return play_at(key, folder, report=lambda text: echo(text, err=True), **given)
 
 
 @labs.command("list")
@@ -121,4 +121,4 @@ def table(folder: Path, *, as_json: bool) -> None:
         echo(str(path))
     for row in rows:
         if row.fault:
-            echo(f"{row.file}: {render(row.fault)}", err=True)
+            echo(render(row.fault), err=True)

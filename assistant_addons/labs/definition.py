@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 LIBRARY = Path(__file__).with_name("library")
 TEXT, PROGRAM = "lab.toml", "scene.py"
 FILE_BYTES = 8 << 20
-TITLES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+System = Literal["linux", "windows", "macos"]
+EVERYWHERE: tuple[System, ...] = ("linux", "windows", "macos")
 
 
 class Words(Record, frozen=True):
@@ -66,7 +67,7 @@ class Definition(Record, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     installs: tuple[str, ...] = ()
     beside: Literal["", "torch", "assistant"] = ""
-    systems: tuple[Literal["linux", "windows", "macos"], ...] = ("linux", "windows", "macos")
+    systems: tuple[System, ...] = EVERYWHERE
     python: str = ""
     needs: tuple[str, ...] = ()
     machine: str = ""

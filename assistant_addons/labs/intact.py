@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.api import say
+from assistant.api import Text, _
 from assistant.api.system import read_regular
 
 PACKAGE_FILE_BYTES = 4 << 30
@@ -24,21 +24,21 @@ class _Installed(NamedTuple):
     files: dict[str, str]  # with their hashes, as RECORD lists them
 
 
-def fault_of(environment: Path, ours: Mapping[str, str], original: Original) -> str:
+def fault_of(environment: Path, ours: Mapping[str, str], original: Original) -> Text:
     """Return what in an environment no installer has written, as a sentence; "" for nothing.
 
     `ours` are the lab's own files among the packages, with their text. `original` returns the files of a package that
     the lab offers, and `None` for a version that it does not.
     """
     folder = packages_of(environment)
-    installed = list(_installed(folder)) if folder else []
     if folder is None:
-        return say("The environment of the lab is gone: start the lab again.")
-    known = {Path(row).parts[0] for one in installed for row in one.files} | ours.keys() | {"__pycache__"}
-    foreign = sorted(path.name for path in folder.iterdir() if path.name not in known and _holds_something(path))
+        return _("The environment of the lab is gone: start the lab again.")
+    installed = list(_installed(folder))
+    listed = {Path(row).parts[0] for one in installed for row in one.files} | ours.keys() | {"__pycache__"}
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in listed and _holds_something(path))
     foreign += [name for name, text in ours.items() if not _reads(folder / name, text)]
     if foreign:
-        return say("{file} lies among the packages, and no installer has put it there.", file=foreign[0])
+        return _("{file} lies among the packages, and no installer has put it there.", file=foreign[0])
     promised: dict[str, set[str]] = {}  # two packages may write one file: the last that was installed has won
     for one in installed:
         for path, written in one.files.items():
@@ -46,10 +46,10 @@ def fault_of(environment: Path, ours: Mapping[str, str], original: Original) -> 
     for one in installed:
         offered = original(one.name, one.version)
         if offered is None:
-            return say("{name} {version} is none of what this lab offers.", name=one.name, version=one.version)
+            return _("This lab does not offer {name} {version}.", name=one.name, version=one.version)
         changed = (path for path in one.files if all(_differs(environment, folder / path, it) for it in promised[path]))
         if any(changed) or not all(_reads(folder / path, text) for path, text in offered.items()):
-            return say("The files of {name} are not as its makers built them: install it anew.", name=one.name)
+            return _("The files of {name} are not as its makers built them: install it anew.", name=one.name)
     return ""
 
 

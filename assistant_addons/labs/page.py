@@ -33,9 +33,8 @@ class FileList(anywidget.AnyWidget):
 class Labs(widgets.VBox):  # type: ignore[misc]  # the library has no types
     """The page; `play` is the lab that is chosen, `status` what is said of what runs just now."""
 
-    def __init__(self, torch: str = "") -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._torch = torch
         self.language = widgets.Dropdown(options=[(name, code) for code, name in LANGUAGES.items()])
         self.language.value = language()
         self.chosen = widgets.Dropdown(**WIDE)
@@ -78,7 +77,7 @@ class Labs(widgets.VBox):  # type: ignore[misc]  # the library has no types
         return "Labs()"
 
     def _played(self, key: str) -> Play:
-        return Play(key, learner=self.learner.value.strip(), report=self._say, torch=self._torch)
+        return Play(key, learner=self.learner.value.strip(), report=self._say)
 
     def _guarded(self, work: Callable[[], object]) -> Callable[[object], None]:
         """Return what a button does: its work, with the buttons off meanwhile and an error as one sentence."""
@@ -98,8 +97,8 @@ class Labs(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
         return press
 
-    def _say(self, told: str) -> None:
-        self.status.value = str(joined(tag("p", part) for part in told.split("\n\n")))
+    def _say(self, text: str) -> None:
+        self.status.value = str(joined(tag("p", part) for part in text.split("\n\n")))
 
     def _start(self) -> None:
         self._say(say("Starting: the first time this can take some minutes."))
@@ -177,5 +176,5 @@ class Labs(widgets.VBox):  # type: ignore[misc]  # the library has no types
     def _where(self) -> Sequence[Markup]:
         """Say where the lab lies, and how a terminal becomes its own."""
         folder = self.play.space.folder
-        told = say("Its folder is {folder}. Change its files in any editor; in a terminal, type first:", folder=folder)
-        return tag("p", told), tag("pre", activation.command(folder))
+        line = say("Its folder is {folder}. Change its files in any editor; in a terminal, type first:", folder=folder)
+        return tag("p", line), tag("pre", activation.command(folder))

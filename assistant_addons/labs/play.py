@@ -13,10 +13,11 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from assistant.api import AssistantError, BadInput, Record, _, say
+from assistant.api import AssistantError, BadInput, Record, _, render, say
 from assistant.api.records import from_json, to_json
 from assistant.api.steps import LiveHost
 from assistant.api.system import append_private, read_regular, write_atomically
+from assistant.api.texts import in_language
 from assistant_addons.labs.definition import Definition
 from assistant_addons.labs.workspace import RECORD, Outcome, Workspace
 
@@ -75,7 +76,7 @@ class Play:
         folder: Path | None = None,
         *,
         learner: str = "",
-        report: Callable[[str], object] = lambda _told: None,
+        report: Callable[[str], object] = lambda _text: None,
         torch: str = "",
     ) -> None:
         self.space = Workspace(key, folder or Path.cwd() / WORK / key, report=report, torch=torch)
@@ -139,13 +140,15 @@ class Play:
     def check(self) -> tuple[str, Result]:
         """Return what is still wrong ("" for nothing) with the result so far, and write that for the teacher.
 
-        The first check that fails costs nothing, each later one a point.
+        The first check that fails costs nothing. Each later one that finds something else wrong costs a point, five at
+        most.
         """
         self._need_start()
         fault = self.space.judge()
-        self._add(Kind.CHECK, fault)
+        with in_language("en"):  # as the points depend on whether a check finds what the one before found
+            self._add(Kind.CHECK, render(fault))
         write_atomically(self.result_path, f"{to_json(self.result)}\n")
-        return fault, self.result
+        return render(fault), self.result
 
     @property
     def result_path(self) -> Path:
@@ -219,7 +222,7 @@ def play_at(key: str, folder: Path | None, **given: object) -> Play:
     if not key and (here / RECORD).exists():
         return Play(here.name, here, **given)  # type: ignore[arg-type]
     if not key:
-        raise BadInput(_("Which lab? This folder is none."), hint=_("Name it, or change into the lab's folder."))
+        raise BadInput(_("Which lab? This folder is not one."), hint=_("Name it, or change into the lab's folder."))
     if not folder and here.name == key and (here / RECORD).exists():
         folder = here
     return Play(key, folder, **given)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from assistant.api import BadInput, _
 from assistant.api.records import to_json
 from assistant.api.steps import Catalog, ReplayHost, TorchWheel, detect, load_catalog, number, recorded_machine
 from assistant.api.system import RUNTIME, write_temporary
+from assistant_addons.labs.activation import SOURCES
 from assistant_addons.labs.workspace import Workspace
 
 
@@ -123,11 +124,7 @@ def own_index(space: Workspace) -> dict[str, str]:
     """Return the variables by which pip and uv ask the lab's own index, and none of the user's."""
     pypi = (space.folder / "pypi" / "simple").as_uri()
     own = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": pypi, "UV_NO_CONFIG": "1", "UV_INDEX_URL": pypi}
-    others = (
-        *("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PYTHONPATH"),
-        *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX"),
-    )
-    return {**dict.fromkeys(others, ""), **own}  # empty is as good as not set, for pip and for uv
+    return {**dict.fromkeys(SOURCES, ""), "PYTHONPATH": "", **own}
 
 
 def machine_file(space: Workspace) -> dict[str, str | bytes]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assistant.api import AssistantError, BadInput, Record, Text, _, ngettext, render, replace, say
 from assistant.api.records import from_json
-from assistant.api.system import read_regular, unwritable_error, write_atomically
+from assistant.api.system import read_regular, unreadable_error, unwritable_error, write_atomically
 from assistant.api.texts import Markup, cell, html_language, tag
 from assistant_addons.labs.definition import labs
 from assistant_addons.labs.play import POINTS, RESULT, Result
@@ -51,11 +51,13 @@ def _read(path: Path, inside: Path) -> Row:
     row = Row(file=inside.as_posix())
     learner = inside.parts[0] if len(inside.parts) > 1 else ""
     try:
-        result = from_json(read_regular(path, RESULT_BYTES, follow=True).decode(), Result, path.name)
-    except (OSError, ValueError, AssistantError) as error:
-        return replace(row, fault=say("It cannot be read: {reason}.", reason=type(error).__name__))
+        result = from_json(read_regular(path, RESULT_BYTES, follow=True), Result, row.file)
+    except OSError as error:
+        return replace(row, fault=unreadable_error(row.file, error).message)
+    except AssistantError as error:
+        return replace(row, fault=error.message)
     if result.lab not in labs() or not 0 <= result.points <= POINTS:
-        return replace(row, fault=say("It is the result of no lab."))
+        return replace(row, fault=_("{file} is not the result of a lab.", file=row.file))
     return replace(row, result=replace(result, learner=result.learner or learner))
 
 

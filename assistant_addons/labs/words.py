@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assistant.api import say
+from assistant.api.steps import system_name
 from assistant_addons.labs import activation
-from assistant_addons.labs.definition import TITLES
+from assistant_addons.labs.definition import EVERYWHERE
 
 if TYPE_CHECKING:
     from assistant_addons.labs.definition import Definition
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def needs_of(definition: Definition) -> str:
     """Return where a lab can be played, where not everywhere, as a short text."""
-    systems = [TITLES[one] for one in definition.systems] if len(definition.systems) < len(TITLES) else []
+    systems = [] if definition.systems == EVERYWHERE else map(system_name, definition.systems)
     return ", ".join([*systems, *([f"Python {definition.python}"] if definition.python else [])])
 
 
@@ -49,8 +50,8 @@ def result_line(play: Play, fault: str) -> str:
     result, definition = play.result, play.definition
     if fault:
         return say("Not fixed yet. {fault}", fault=fault)
-    told = [say("Fixed, {points} points.", points=result.points), str(definition.explanation)]
+    parts = [say("Fixed, {points} points.", points=result.points), str(definition.explanation)]
     if result.guessed:
-        told.append(say("The cause was: {cause}", cause=str(definition.causes[definition.cause])))
-    told.append(say("Remember: {words}", words=str(definition.remember)))
-    return "\n\n".join([*told, say("Your result: {file}", file=play.result_path)])
+        parts.append(say("The cause was: {cause}", cause=str(definition.causes[definition.cause])))
+    parts.append(say("Remember: {words}", words=str(definition.remember)))
+    return "\n\n".join([*parts, say("Your result: {file}", file=play.result_path)])

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,8 @@ from typing import NamedTuple
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from assistant.api import BadInput, WorkFailed, _, say
-from assistant.api.steps import EnvironmentFolder, LiveHost, Sources, Store, find_uv
+from assistant.api import BadInput, Text, WorkFailed, _, say
+from assistant.api.steps import EnvironmentFolder, LiveHost, Sources, Store, find_uv, system_name
 from assistant.api.system import (
     RUNTIME,
     Isolation,
@@ -33,7 +33,7 @@ from assistant.api.system import (
 )
 from assistant.api.texts import STARTED_AS, remove_colours, verbatim
 from assistant_addons.labs import activation
-from assistant_addons.labs.definition import FILE_BYTES, TITLES, lab_at, program_of, programs_of
+from assistant_addons.labs.definition import FILE_BYTES, Program, lab_at, program_of, programs_of
 from assistant_addons.labs.intact import fault_of, packages_of
 
 RECORD = ".lab"  # what the learner did; only a folder that holds it is ever emptied
@@ -46,7 +46,6 @@ INSTALL_SECONDS = 900.0  # of an environment with torch; chosen
 # does not delete a file while a program has loaded another link to it: https://github.com/astral-sh/uv/issues/7918
 PLAIN = {STARTED_AS: "", "UV_LINK_MODE": "copy"}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
-_PIP = "import ensurepip, os; print(os.path.join(ensurepip.__path__[0], '_bundled'))"
 SYSTEMS = {"win32": "windows", "darwin": "macos"}
 
 
@@ -71,7 +70,9 @@ class Outcome(NamedTuple):
 def run_here(argv: list[str], variables: Mapping[str, str], folder: Path, limit: float = LIMIT_SECONDS) -> Outcome:
     """Run a command as this user; past its limit it ends with 124."""
     lines: list[str] = []
-    apart = Isolation(child_environment({**PLAIN, **variables}), folder, LONGEST_LINE, lambda _pid: False)
+    environment = child_environment({**PLAIN, **variables})
+    environment = {name: value for name, value in environment.items() if value or name not in activation.SOURCES}
+    apart = Isolation(environment, folder, LONGEST_LINE, lambda _pid: False)
     try:
         with running(argv, limit=limit, isolation=apart) as child:
             lines.extend(child)
@@ -133,11 +134,16 @@ class Workspace:
     """
 
     def __init__(
-        self, key: str, folder: Path, *, report: Callable[[str], object] = lambda _told: None, torch: str = ""
+        self, key: str, folder: Path, *, report: Callable[[str], object] = lambda _text: None, torch: str = ""
     ) -> None:
         self.key, self.folder, self.report = key, folder.absolute(), report
-        self.definition, self.program = lab_at(key), program_of(key)
+        self.definition = lab_at(key)
         self._torch = torch
+
+    @cached_property
+    def program(self) -> Program:
+        """What the lab does; to load it may take packages that are not here, for which `make` looks first."""
+        return program_of(self.key)
 
     @cached_property
     def torch(self) -> str:
@@ -154,8 +160,8 @@ class Workspace:
     @property
     def variables(self) -> dict[str, str]:
         """The variables for all that runs in the lab, in a terminal as under the judge."""
-        places = {"JUPYTER_PATH": ".", "PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore"}
-        return {**package_sources(), **places, **self.program.variables(self)}
+        own = {"PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore", "UV_TORCH_BACKEND": ""}
+        return {**package_sources(), **own, **self.program.variables(self)}
 
     def make(self) -> None:
         """Make the folder anew, with its fault; what the learner did so far is kept.
@@ -203,10 +209,10 @@ class Workspace:
         need(self.call(base, "-m", "venv", "--without-pip", str(target)))
         for file, text in self.ours(name, beside).items():
             self.write((packages_of(target) or target) / file, text)
-        # The pip that comes with a Python needs no network; Debian's Python comes without.
-        bundled = self.call(base, "-c", _PIP)
-        places = ("--no-index", "--find-links", bundled.last) if not bundled.status else ()
-        self.install(*places, "pip", name=name)
+        pip = EnvironmentFolder.bundled_pip(Path(base)) or "pip"
+        # An index of the lab's own holds no pip.
+        line = [find_uv(), "pip", "install", "--python", str(self.python(name)), str(pip)]
+        need(run_here(line, package_sources(), self.folder))
 
     def ours(self, name: str, beside: str) -> dict[str, str]:
         """Return the files that a lab itself puts among an environment's packages."""
@@ -215,22 +221,27 @@ class Workspace:
 
     def _base(self, given: str) -> str:
         """Return a Python that the lab can be played on; raise `BadInput` where there is none."""
-        wanted = SpecifierSet(self.definition.python, prereleases=True)
-        for python in (given,) if given else (sys.executable, self.definition.python):
-            if python and Version(self._version_of(python) or "0") in wanted:
+        versions = SpecifierSet(self.definition.python, prereleases=True)
+        for python in (given,) if given else self._pythons():
+            if Version(self._version_of(python) or "0") in versions:
                 return python
         raise BadInput(
             _("This lab needs Python {versions}, and there is none here.", versions=self.definition.python),
             hint=_("Install such a Python, or choose another lab."),
         )
 
+    def _pythons(self) -> Iterator[str]:
+        """Yield the assistant's own Python, then another on this machine that the lab can be played on."""
+        yield sys.executable
+        versions = self.definition.python
+        found = self.uv("python", "find", "--no-python-downloads", "--no-project", "--system", versions)
+        if not found.status:
+            yield found.last
+
     def _version_of(self, python: str) -> str:
-        """Return the version of a Python by its path, or of one at hand by a specifier; "" for none."""
+        """Return the version of a Python; "" if it does not run."""
         if python == sys.executable:
             return platform.python_version()
-        if not Path(python).is_absolute():
-            found = self.uv("python", "find", "--no-python-downloads", "--no-project", "--system", python)
-            return self._version_of(found.last) if not found.status else ""
         return self.call(python, "-c", "import platform; print(platform.python_version())").last
 
     def install(self, *arguments: str, name: str = "env") -> None:
@@ -259,7 +270,7 @@ class Workspace:
         done = run_here(argv, variables, folder)
         return Outcome(done.status, done.text.replace(f"{folder}{os.sep}", ""))
 
-    def judge(self) -> str:
+    def judge(self) -> Text:
         """Return what is still wrong, as a sentence; "" where the lab is solved.
 
         What fails is run in a folder of the judge's, with the lab's own files made anew. Of the learner's only the
@@ -268,7 +279,7 @@ class Workspace:
         definition, place = self.definition, self.folder / JUDGED
         files = {name: self._learners(name) for name in definition.files}
         if lacking := [name for name, content in files.items() if not content]:
-            return say("The file {file} is missing or cannot be read.", file=lacking[0])
+            return _("The file {file} is missing or cannot be read.", file=lacking[0])
         if place.exists():
             discard_folder(place)
         try:
@@ -278,10 +289,11 @@ class Workspace:
         finally:
             discard_folder(place)
         if done.status:
-            return say("The program still fails: {reason}", reason=done.reason)
-        return next(filter(None, map(self._environment_fault, definition.installs)), "")
+            return _("The program still fails: {reason}", reason=done.reason)
+        faults = map(self._environment_fault, definition.installs)
+        return next((fault for fault in faults if fault), "")
 
-    def _environment_fault(self, name: str) -> str:
+    def _environment_fault(self, name: str) -> Text:
         def original(package: str, version: str) -> Mapping[str, str] | None:
             return self.program.original(self, package, version)
 
@@ -302,7 +314,7 @@ class Workspace:
                 _(
                     "The lab “{title}” can be played on {systems} alone.",
                     title=str(self.definition.title),
-                    systems=", ".join(TITLES[one] for one in self.definition.systems),
+                    systems=", ".join(map(system_name, self.definition.systems)),
                 ),
                 hint=_("Choose another lab: `assistant labs list` shows where each can be played."),
             )

@@ -15,9 +15,8 @@ from assistant_addons.onnx.prepare import definition
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 Formals = tuple[tuple[str, str], ...]  # names and type variables, or types; the last one may repeat
-# A row of the table: the version of an operator that it takes, or all from "since" to "until"; for each type variable a
-# number in the table's "type_sets"; a further condition ("query", see `placement`); inputs that are read on the CPU;
-# whether it is DirectML's but runs on the CPU ("host").
+# A row of the table: the version of an operator that it takes ("since"); for each type variable a number in the table's
+# "type_sets"; a further condition ("query", see `placement`); inputs that are read on the CPU.
 Kernel = dict[str, Any]
 
 
@@ -50,9 +49,9 @@ def signature(domain: str, op: str, version: int) -> tuple[Formals, Formals]:
 def takes(row: Kernel, version: int) -> bool:
     """Return whether a kernel takes an operator as it was changed in `version`.
 
-    An open-ended row takes its own version only: `VerifyVersion` in onnxruntime/core/framework/kernel_registry.cc.
+    As it names no last one, it takes its own only: `VerifyVersion` in onnxruntime/core/framework/kernel_registry.cc.
     """
-    return bool(row["since"] <= version <= (row.get("until") or row["since"]))
+    return bool(row["since"] == version)
 
 
 @lru_cache(maxsize=2**16)

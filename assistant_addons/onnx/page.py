@@ -53,7 +53,6 @@ class OnnxPage(AddonPart):
         super().__init__(session)
         self.box = make(widgets.VBox)
         self.parts = (self.box,)
-        self.opened = False
         self._refused = html.NOTHING
 
     def title(self) -> str:
@@ -62,9 +61,8 @@ class OnnxPage(AddonPart):
 
     def fill(self) -> None:
         """Make the controls, the first time."""
-        if self.opened:
+        if self.box.children:
             return
-        self.opened = True
         self.head, self.result = make(Drawing), make(Drawing)
         self.upload = make(widgets.FileUpload, multiple=True, description=_("Upload"))
         self.path = make(
@@ -92,7 +90,7 @@ class OnnxPage(AddonPart):
 
     def follow(self, state: State) -> None:
         """Show how far the examination is."""
-        if self.opened:
+        if self.box.children:
             self.head.value = html.lead_line(
                 say("What runs where, a converted model, and the proof that it agrees. The model stays as it is.")
             )

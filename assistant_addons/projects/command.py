@@ -1,14 +1,11 @@
-"""`assistant recipes`: what people run on torch, each with what it needs, and its plan for a machine."""
+"""`assistant recipes`: what people run on torch, each with what it needs."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import click
 
 from assistant.api import Text, _, render, say
 from assistant.api.journey import check_each
-from assistant.api.journey import plan as plan_command
 from assistant.api.records import Backend
 from assistant.api.steps import system_name
 from assistant.api.terminal import echo, echo_json, json_option
@@ -16,12 +13,10 @@ from assistant.api.texts import as_typed
 from assistant_addons.projects.recipes import ANY, Recipe, recipe_of
 from assistant_addons.projects.recipes import recipes as listed
 
-recipe_argument = click.argument("name", callback=check_each(lambda name: recipe_of(name).key))
-
 
 @click.group()
 def recipes() -> None:
-    """List, show and plan recipes: applications, libraries and courses that run on torch."""
+    """List and show recipes: applications, libraries and courses that run on torch."""
 
 
 @recipes.command("list")
@@ -44,7 +39,7 @@ def _short(recipe: Recipe) -> tuple[str, str, str]:
 
 
 @recipes.command()
-@recipe_argument
+@click.argument("name", callback=check_each(lambda name: recipe_of(name).key))
 @json_option
 def show(name: str, *, as_json: bool) -> None:
     """Print what a recipe is, runs on and needs, with the sources; with --json everything that is known."""
@@ -58,17 +53,6 @@ def show(name: str, *, as_json: bool) -> None:
 
     console.print(Text(render(recipe.name), style="bold"))
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))
-
-
-@recipes.command()
-@recipe_argument
-@click.pass_context
-def plan(context: click.Context, /, name: str, **options: Any) -> None:  # noqa: ANN401 - those of `assistant plan`
-    """Choose what to install for a recipe, and say why; the same as `assistant plan --for NAME`."""
-    context.invoke(plan_command, **options, bundle=name, machines=None)
-
-
-plan.params += [option for option in plan_command.params if option.name not in {"bundle", "machines"}]
 
 
 def recipe_rows(recipe: Recipe) -> list[tuple[Text, Text]]:

@@ -13,8 +13,9 @@ from assistant.api.steps import detect, load_catalog, make_plans
 from assistant.api.terminal import echo, echo_json, json_option
 from assistant.api.texts import verbatim
 from assistant_addons.projects.memory import (
-    LIGHTS,
     Estimate,
+    Format,
+    Shape,
     Verdict,
     estimate,
     format_of,
@@ -23,7 +24,7 @@ from assistant_addons.projects.memory import (
     largest_card,
     read_shape,
 )
-from assistant_addons.projects.models import Named, count_of, find_model
+from assistant_addons.projects.models import Named, count_of, find_model, format_in
 
 _LONGEST = 10**8  # chosen: tokens; no model has a context that comes near
 _CONFIG_LIMIT = 10**7  # chosen: bytes; such a file has some KB
@@ -56,33 +57,41 @@ _CONFIG_LIMIT = 10**7  # chosen: bytes; such a file has some KB
 @replay_option
 @json_option
 @click.pass_context
-def fit(
+def fit(  # noqa: PLR0913 - one for each option
     context_: click.Context,
     /,
+    *,
+    name: str,
+    parameters: str,
+    bits: str,
+    context: int,
+    config: str | None,
+    memory: float | None,
     machine: str | None,
     replay: str | None,
-    memory: float | None,
-    *,
     as_json: bool,
-    **model: Any,  # noqa: ANN401 - the name and the options of the model
 ) -> None:
     """Estimate whether a model fits into the card's memory: by its name, such as llama3.1-8b or sdxl, or its size."""
     refuse_several(machine=machine, replay=replay, memory=memory)
-    named = find_model(model["name"]) if model["name"] and not (model["parameters"] or model["config"]) else None
+    shape = read_shape(read_text(config, _CONFIG_LIMIT), config) if config else None
+    model = find_model(name) if name and not (parameters or config) else _described(name, parameters, shape)
     has, place = (memory, _("the card")) if memory else _memory_of(machine, replay)
-    answer = _stated(named, has, place) if named and named.gb else _estimated(named, model, has, place)
+    if model.gb:
+        answer = _stated(model, bits or model.format, has, place)
+    else:
+        kind = format_of(bits or model.format or "16")
+        answer = _estimated(model.parameters, kind, context, shape, has, place)
     if as_json:
-        light = LIGHTS[answer.verdict] if has else ""
-        echo_json({**answer.facts, "has": has, "verdict": answer.verdict.value, "light": light, "text": answer.text})
+        echo_json({**answer.facts, "has": has, "verdict": answer.verdict.value, "text": answer.text})
     else:
         from assistant.api.journey import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
         draw_rows((), answer.rows)
-        echo(f"{_SIGNS[LIGHTS[answer.verdict]] if has else '?'} {render(answer.text)}")
+        echo(f"{_SIGNS[answer.verdict]} {render(answer.text)}")
     context_.exit(NothingFits.exit_code if answer.verdict is Verdict.NOT else 0)
 
 
-_SIGNS = {"green": "✓", "amber": "!", "red": "✗"}
+_SIGNS = {Verdict.FITS: "✓", Verdict.TIGHT: "!", Verdict.NOT: "✗", Verdict.UNKNOWN: "?"}
 
 
 class Answer(NamedTuple):
@@ -94,28 +103,43 @@ class Answer(NamedTuple):
     facts: dict[str, Any]
 
 
-def _stated(model: Named, has: float | None, place: Message) -> Answer:
-    """Answer for a model of which somebody states what it takes."""
+def _stated(model: Named, kind: str, has: float | None, place: Message) -> Answer:
+    """Answer for a model of which somebody states what it takes; raise `BadInput` where that is asked of a format."""
+    if kind:
+        raise BadInput(
+            _("How much {model} takes in the format {kind} is not known.", model=model.key, kind=kind),
+            hint=_("Ask without a format: for the model as it is, {by} states {gb:g} GB.", by=model.by, gb=model.gb),
+        )
     verdict = judge_stated(model.gb, model.least, has)
-    slow = _("It may run with fewer bits, or more slowly with parts of it in main memory.")
-    text = sentences((_verdict(verdict, has, place), slow if verdict is Verdict.TIGHT else ""))
+    text = _verdict(verdict, has, place)
+    if has is not None and verdict in {Verdict.TIGHT, Verdict.UNKNOWN}:
+        text = _(
+            "That is more than {place} has ({has:.1f} GB): with fewer bits, or slowly with parts of it in main memory, "
+            "it may run."
+        ).format(place=place, has=has)
     row = (_("{model}, as {by} states", model=model.key, by=model.by), f"{model.gb:g} GB")
     facts = {"model": model.key, "need": {"gb": model.gb, "least": model.least}, "by": model.by}
     return Answer(verdict, text, (row,), facts)
 
 
-def _estimated(named: Named | None, model: dict[str, Any], has: float | None, place: Message) -> Answer:
-    """Answer for a language model: by its config.json, by the size that is given, or by its name."""
-    config, size, context = model["config"], model["parameters"], model["context"]
-    shape = read_shape(read_text(config, _CONFIG_LIMIT), config) if config else None
-    count = count_of(size) if size else named.parameters if named else shape.parameters if shape else 0
-    if size and not count:
-        raise BadInput(_("'{text}' is not a number of parameters.", text=size), hint=_("Write it like 8B or 600M."))
+def _described(name: str, parameters: str, shape: Shape | None) -> Named:
+    """Return a language model by the size that is given, or its config.json; its name may state the format."""
+    count = count_of(parameters) if parameters else shape.parameters if shape else 0
+    if parameters and not count:
+        message = _("'{text}' is not a number of parameters.", text=parameters)
+        raise BadInput(message, hint=_("Write it like 8B or 600M."))
     if not count:
         raise BadInput(
             _("The number of parameters is not known."), hint=_("Give it, for example with --parameters 8B.")
         )
-    kind = format_of(model["bits"] or (named and named.format) or (shape and shape.format) or "16")
+    kind = format_in(name)
+    return Named(key=name, parameters=count, format=kind.key if kind else shape.format if shape else "")
+
+
+def _estimated(
+    count: int, kind: Format, context: int, shape: Shape | None, has: float | None, place: Message
+) -> Answer:
+    """Answer for a language model of so many parameters."""
     need = estimate(count, kind, context, shape)
     verdict = judge(need, has)
     text = sentences((_verdict(verdict, has, place), _help(verdict, need, has, exact=shape is not None)))

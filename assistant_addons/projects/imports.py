@@ -9,7 +9,6 @@ part rests on, brings an HTTP client for them and has had no release since.
 from __future__ import annotations
 
 import ast
-import itertools
 import json
 import os
 import re
@@ -37,6 +36,7 @@ _FILE_LIMIT = 2 * 10**6
 _PASSED_OVER = frozenset(
     {"__pycache__", "build", "dist", "docs", "doc", "env", "node_modules", "site-packages", "test", "tests", "venv"}
 )
+_LINKS = (os.path.islink, getattr(os.path, "isjunction", os.path.islink))  # junctions of Windows, from Python 3.12 on
 _OF_PYTHON = sys.stdlib_module_names | {"__main__", "_typeshed"}
 _GIVEN = frozenset({"torch", "google.colab", "kaggle_secrets", "pip"})  # in every plan, or only on Colab and Kaggle
 
@@ -194,19 +194,21 @@ def read_code(root: Path, gathering: Gathering) -> bool:
 
 
 def _files(root: Path) -> tuple[list[Path], bool]:
-    """List the code below a folder, the upper folders first, and whether that is all of it; links are not followed."""
-    found, walk = list[Path](), os.walk(root)
-    for folder, below, names in itertools.islice(walk, MOST_FOLDERS):
-        if "pyvenv.cfg" in names:
-            below.clear()
-            continue
-        below[:] = sorted(name for name in below if name[0] != "." and name not in _PASSED_OVER)  # it goes into these
-        found += (
-            Path(folder, name) for name in names if name.endswith(".py") and name[0] != "." and name != "setup.py"
-        )
-    found.sort(key=lambda path: (len(path.parts), path))
-    files = [path for path in found if not path.is_symlink()]
-    return files[:MOST_FILES], len(files) <= MOST_FILES and next(walk, None) is None
+    """List the code below a folder, the nearest first, and whether that is all of it."""
+    files, folders, listed = list[Path](), deque([root]), 0
+    while folders and listed < MOST_FOLDERS and len(files) <= MOST_FILES:
+        folder, listed = folders.popleft(), listed + 1
+        _folder, below, names = next(os.walk(folder), ("", [], []))
+        if "pyvenv.cfg" not in names:
+            files += _own(folder, (name for name in names if name.endswith(".py") and name != "setup.py"))
+            folders += _own(folder, (name for name in below if name not in _PASSED_OVER))
+    return files[:MOST_FILES], len(files) <= MOST_FILES and not folders
+
+
+def _own(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Return what a folder has under these names, in order, without what is hidden and links to elsewhere."""
+    paths = (folder / name for name in sorted(names) if name[0] != ".")
+    return [path for path in paths if not any(is_link(path) for is_link in _LINKS)]
 
 
 def _modules(root: Path, files: Iterable[Path]) -> Mapping[Path, set[str]]:

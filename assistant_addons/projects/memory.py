@@ -14,6 +14,9 @@ from assistant_addons.projects.tables import load
 
 GIB = 1024**3
 _SHORT = 0.98  # chosen: a driver tells up to 2 % less than what stands on the box ("8 GB" is 7.9 GiB)
+# Of what is stated for weights of 16 bits: 4 are the fewest that bitsandbytes quantizes a model of diffusers to,
+# https://huggingface.co/docs/diffusers/quantization/bitsandbytes. Chosen: below that, the answer is no.
+_FEWEST_BITS = 4 / 16
 # Layers that keep a state of fixed size, or none. As transformers names them, now and before (ALLOWED_ATTN_LAYER_TYPES
 # and what is remapped, configuration_utils.py of 5.20.0); RecurrentGemma's own is "recurrent".
 _WITHOUT_CACHE = {"linear_attention", "mamba", "conv", "moe", "recurrent"}
@@ -111,16 +114,18 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
 
 
-LIGHTS = {Verdict.FITS: "green", Verdict.TIGHT: "amber", Verdict.UNKNOWN: "amber", Verdict.NOT: "red"}
-
-
 def judge_stated(gb: float, least: float, has: float | None) -> Verdict:
-    """Return whether a card of `has` GiB holds what is stated to take `gb`; less is said to be slow, not impossible."""
+    """Return whether a card of `has` GiB holds what is stated to take `gb`; tight from the `least` on that is stated.
+
+    Where none is stated, less is unknown, down to what no format would reach.
+    """
     if has is None:
         return Verdict.UNKNOWN
     if holds(has, gb):
         return Verdict.FITS
-    return Verdict.NOT if least and not holds(has, least) else Verdict.TIGHT
+    if not holds(has, least or gb * _FEWEST_BITS):
+        return Verdict.NOT
+    return Verdict.TIGHT if least else Verdict.UNKNOWN
 
 
 class Estimate(Record, frozen=True, omit_defaults=False):

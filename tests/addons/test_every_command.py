@@ -15,9 +15,6 @@ READ = {
     ("setup", "-r"): ("list", "--yes --offline --backend cpu --target {new}"),
     ("install", "-r"): ("list", "--dry-run --offline --backend cpu --target {new}"),
     ("plan", "-r"): ("list", f"--offline --json {RX}"),
-    ("recipes plan", "--machine"): ("machine", "comfyui --offline"),
-    ("recipes plan", "--replay"): ("recording", "comfyui --offline"),
-    ("recipes plan", "-r"): ("list", f"comfyui --offline {RX}"),
     ("fit", "--config"): ("shape", RX),
     ("fit", "--machine"): ("machine", "--parameters 8B"),
     ("fit", "--replay"): ("recording", "--parameters 8B"),
@@ -43,7 +40,6 @@ USUAL = {"labs hint"}  # one sentence; with --full every command
 ARGUMENTS = {
     "recipes list": "",
     "recipes show": "comfyui",
-    "recipes plan": "comfyui --offline --replay windows11-rx7800xt",
     "fit": "--parameters 8B --replay linux-ubuntu2404-rtx4090",
     "bundle make": "{new} --machine windows11-rtx3060 --offline",
     "bundle check": "{folder}",
@@ -69,10 +65,7 @@ def test_no_option_is_forgotten() -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("encoding", sampled(ENCODINGS, len(ENCODINGS)))
-@pytest.mark.parametrize(
-    ("command", "option"),
-    [pytest.param(*row, marks=pytest.mark.full if row[0] == "recipes plan" else ()) for row in READ],  # plan's own
-)
+@pytest.mark.parametrize(("command", "option"), READ)
 def test_a_file_is_read_in_any_encoding(tmp_path: Path, command: str, option: str, encoding: str) -> None:
     """The answer is the same as to UTF-8; what PowerShell writes stands for all encodings in the usual run."""
     answers_alike(tmp_path, command, option, READ[command, option], encoding)

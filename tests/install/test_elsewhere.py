@@ -11,7 +11,8 @@ from loopback import LoopbackIndex
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install import RemotePlan, Sources, Tools
-from assistant.install.uv import Uv, resolve, uv_platform
+from assistant.install.sources import uv_platform
+from assistant.install.uv import Uv, resolve
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan

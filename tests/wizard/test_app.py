@@ -48,9 +48,9 @@ from assistant.session.state import (
     Verified,
 )
 from assistant.session.store import Store
-from assistant.wizard import app, open_wizard
+from assistant.wizard import app, html, open_wizard
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.panels import PAGES
+from assistant.wizard.panels import PAGES, setup
 from assistant.wizard.panels.export import find_file, read_files
 from assistant.wizard.panels.setup import Offer
 from assistant.wizard.shared_widgets import Details, Fold
@@ -206,6 +206,38 @@ def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> Non
     assert "full path" in page.fault.value
     assert page.box.children[page.box.children.index(page.target) + 1] is page.fault
     assert wizard.session.state.choices.target == ""
+
+
+def test_a_refusal_stays_until_something_else_is_chosen(wizard: SetupWizard) -> None:
+    """With what was typed: on the way back from another page, and in another language; not beside a new choice."""
+    page = changes_of(wizard)
+    page.target.value = "relative/folder"
+    wizard.session.dispatch(Show(page=Page.WRONG))
+    wizard.session.dispatch(Show(page=Page.SETUP))
+    assert page.fault in page.box.children
+    assert page.target.value == "relative/folder"
+    try:
+        wizard.speak("zh_CN")
+        assert "完整路径" in page.fault.value
+    finally:
+        wizard.speak("en")
+    assert "full path" in page.fault.value
+    page.backend.value = "cpu"
+    assert page.fault not in page.box.children
+    assert page.target.value == ""
+    page.target.value = "relative/folder"
+    page.target.value = ""
+    assert page.fault not in page.box.children
+
+
+def test_what_a_line_folds_away_is_drawn_once_when_it_is_opened(
+    wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be long: the alternatives of a machine, or a log."""
+    drawn = []
+    monkeypatch.setattr(setup, "draw_why", lambda *_of: drawn.append(True) or html.NOTHING)
+    wizard._pages[Page.SETUP].why.set_state({"unfolded": True})
+    assert len(drawn) == 1
 
 
 def test_the_assistants_own_environment_is_not_offered() -> None:
@@ -703,6 +735,10 @@ def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
     shown.speak("zh_CN")
     shown.speak("en")
     assert len(set(_instances) - before) < 60
+    changes = changes_of(shown)
+    changes.release.value = "nonsense!"
+    assert changes.fault.model_id in _instances
+    changes.release.value = ""
     shown.close()
     left = {type(_instances[key]).__name__ for key in set(_instances) - before}
     assert left <= {"Layout"}

@@ -90,6 +90,7 @@ def page_of(session: Session) -> WrongPage:
 def ways_of(page: WrongPage) -> str:
     """Open the fold of the other fixes, and give what it shows; "" where there are none."""
     page.others.unfolded = page.others in page.parts
+    page.follow(page.session.state)
     return str(page.others.value) if page.others.unfolded else ""
 
 

@@ -121,13 +121,19 @@ CELL = """---------
 Cell In[3], line 2
       1 a = 1
 ----> 2 {code}
-
+{frame}
 {kind}: {why}
 """
+FRAME = '  File "/usr/lib/python3/dist-packages/pandas/core/indexes/base.py", line 3812, in get_loc'
+OTHER_FRAME = '  File "C:\\env\\Lib\\site-packages\\pandas\\core\\indexes\\base.py", line 3812, in get_loc'
+
 MISTAKES = {
-    "zero": ("1 / 0", "ZeroDivisionError", "division by zero"),
-    "shape": ("np.zeros(3).reshape(2, 2)", "ValueError", "cannot reshape array of size 3 into shape (2,2)"),
-    "torch's shape": ("a @ b", "RuntimeError", "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+    "zero": ("1 / 0", "ZeroDivisionError", "division by zero", ""),
+    "shape": ("np.zeros(3).reshape(2, 2)", "ValueError", "cannot reshape array of size 3 into shape (2,2)", ""),
+    "torch's shape": ("a @ b", "RuntimeError", "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)", ""),
+    "a line of the data": ("load()", "ValueError", "bad value in line 17 of data.csv", ""),
+    "a library's line": ("table['price']", "KeyError", "'price'", FRAME),
+    "a library's line on Windows": ("table['price']", "KeyError", "'price'", OTHER_FRAME),
 }
 
 
@@ -144,8 +150,8 @@ def asked_about(printed: str) -> Session:
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_of_the_cell_is_told_as_such(name: str) -> None:
     """With its line; nobody is sent to open an issue for it, and no environment is talked about."""
-    code, kind, why = MISTAKES[name]
-    session = asked_about(CELL.format(code=code, kind=kind, why=why))
+    code, kind, why, frame = MISTAKES[name]
+    session = asked_about(CELL.format(code=code, kind=kind, why=why, frame=frame))
     shown = str(draw_causes(session.state))
     assert "The code itself fails, in line 2" in draw_title(session.state)
     assert html.code(f"----> 2 {code}\n{kind}: {why}") in shown
@@ -153,9 +159,36 @@ def test_a_mistake_of_the_cell_is_told_as_such(name: str) -> None:
     assert "own environment" not in shown
 
 
+def test_the_line_that_is_shown_is_the_cells_own_and_not_the_librarys() -> None:
+    """As IPython prints it: the last frame, and its arrow, stand in the module that was called."""
+    printed = """---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+Cell In[1], line 3
+      1 import collections
+----> 3 collections.ChainMap()['price']
+
+File ~/.pyenv/versions/3.11.7/lib/python3.11/collections/__init__.py:998, in ChainMap.__missing__(self, key)
+    997 def __missing__(self, key):
+--> 998     raise KeyError(key)
+
+KeyError: 'price'
+"""
+    session = asked_about(printed)
+    assert "The code itself fails, in line 3" in draw_title(session.state)
+    assert html.code("----> 3 collections.ChainMap()['price']\nKeyError: 'price'") in draw_causes(session.state)
+
+
+def test_the_line_of_a_program_is_its_own_too() -> None:
+    """Of the frames that Python names, the innermost one of no library."""
+    frames = [("train.py", 40), ("model.py", 12), ("/usr/lib64/python3.12/json/decoder.py", 355)]
+    lines = [f'  File "{file}", line {line}, in run\n    go()' for file, line in frames]
+    session = asked_about("\n".join(("Traceback (most recent call last):", *lines, "KeyError: 'price'")))
+    assert "The code itself fails, in line 12" in draw_title(session.state)
+
+
 def test_an_error_of_the_gpu_is_no_mistake_of_the_cell() -> None:
     """Though the last frame of its traceback is the cell's own."""
-    printed = CELL.format(code="x.cuda()", kind="RuntimeError", why="an odd thing of the driver that nobody knows")
+    printed = CELL.format(code="x.cuda()", kind="RuntimeError", why="an odd thing that nobody knows", frame="")
     session = asked_about(printed)
     assert session.state.diagnosed.explained == session.state.pasted
     assert "The code itself fails" not in draw_title(session.state)

@@ -302,6 +302,7 @@ def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
         names = [offered.label, *(other.label for other in offered.others)]
         assert ("Use it in this notebook" in names) is failed
         assert offered.actions[0] == use_kernel("pt") if failed else isinstance(offered.actions[0], OpenNotebook)
+        assert str(offered.note).endswith(".")
         page.close()
 
 

@@ -24,12 +24,16 @@ CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, 
 
 WHOSE, LOOK = "whose", "look"  # begin the keys of whose log it is, and of what the doctor's list offers
 
+# Cell In[3], line 2      File "/home/ada/train.py", line 12, in <module>      as IPython and Python write a frame
+FRAME = re.compile(r'[ \t]*(?:Cell In ?\[\d+\]|File "[^"]+"), line (\d+)')
+OF_LIBRARY = re.compile(r'"<(?:frozen |__)|[\\/](?:[Ll]ib(?:64)?|site-packages)[\\/]')  # and of what imports modules
+
 
 def draw_title(state: State) -> Markup:
     """Return the heading: the likeliest cause of a log, or that its own code fails; before it is known, a question."""
     causes = state.diagnosed.diagnoses if is_diagnosis_current(state) else ()
     if _is_own_mistake(state):
-        *_before, line = "", *re.findall(r"\bline (\d+)", state.pasted.text)
+        line = _own_line(state.pasted.text)
         where = say("The code itself fails, in line {line}", line=line) if line else say("The code itself fails")
         return tag("div", html.heading(where), class_="ptsa-cause")
     if not causes:
@@ -44,6 +48,12 @@ def _is_own_mistake(state: State) -> bool:
     return is_diagnosis_current(state) and any(
         one.key.startswith("own-") for one in state.diagnosed.unexplained.symptoms
     )
+
+
+def _own_line(text: str) -> str:
+    """Return the number of the line at which the user's own code fails, "" if its traceback has no such frame."""
+    frames = [FRAME.match(line) for line in text.splitlines() if not OF_LIBRARY.search(line)]
+    return next((frame[1] for frame in reversed(frames) if frame), "")
 
 
 def draw_aside(state: State) -> Markup:
@@ -266,7 +276,8 @@ def _draw_unknown(state: State) -> Markup:
     answer = state.diagnosed.unexplained
     if _is_own_mistake(state):
         *_before, error = state.pasted.text.strip().splitlines()
-        lines = [line for line in state.pasted.text.splitlines() if re.match(r"-+> ?\d", line)]
+        number = _own_line(state.pasted.text)
+        lines = [line for line in state.pasted.text.splitlines() if number and re.match(rf"-+> ?{number}\b", line)]
         return html.code("\n".join((*lines[-1:], error))) + html.bullets(one.text for one in answer.symptoms)
     symptoms = (
         html.paragraph(say("What it tells:")) + html.bullets(one.text for one in answer.symptoms)

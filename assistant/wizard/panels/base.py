@@ -185,11 +185,9 @@ class AddonParts:
             if state.running is Task.ADDON and state.addon == name and name in self.folds:
                 self.folds[name].unfolded = True
 
-    def pressed(self, key: str, state: State) -> tuple[Action, ...]:
-        """Return what a press on a card of any add-on does, which then shows it."""
-        actions = tuple(action for part in self.shown.values() for action in part.pressed(key))
-        self.update(state)
-        return actions
+    def pressed(self, key: str) -> tuple[Action, ...]:
+        """Return what a press on a card of any add-on does."""
+        return tuple(action for part in self.shown.values() for action in part.pressed(key))
 
     def close(self) -> None:
         """Free every model."""

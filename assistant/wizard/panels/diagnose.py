@@ -141,7 +141,7 @@ class WrongPage(PageView):
             return (Paste(log=replace(state.pasted, whose=name)), Begin(task=Task.DIAGNOSE))
         if part == LOOK:
             return LOOKS.get(name, ())
-        return self.addons.pressed(key, state)
+        return self.addons.pressed(key)
 
     def footer(self, state: State) -> Footer:
         """Return the footer of `make_footer`."""

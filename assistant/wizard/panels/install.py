@@ -350,12 +350,13 @@ class Done(PageView):
             return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
         another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
         name = state.environment.launcher_name if state.environment else ""
-        note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
         label, opens = say("Open a notebook with it"), _open_notebook(state)
         if self.at_cell and state.environment and state.environment.kernel:
             use = (use_kernel(state.environment.kernel),)
             others = (Other(label=label, actions=opens), another)
-            return Footer(label=say("Use it in this notebook"), actions=use, note=name, others=others)
+            note = say("Changes the notebook whose cell failed to the kernel “{name}”.", name=name)
+            return Footer(label=say("Use it in this notebook"), actions=use, note=note, others=others)
+        note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
         return Footer(label=label, actions=opens, note=note, others=(another,))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 
@@ -22,7 +22,7 @@ from assistant.model.visible import Markup, tag
 from assistant.plan import card_name
 from assistant.session.actions import Action, Begin, Choose, Resume, Simulate, blockers
 from assistant.session.session import Session
-from assistant.session.state import Page, Stage, State, Task, find_stage, has_no_plan, is_unresolved
+from assistant.session.state import Choices, Page, Stage, State, Task, find_stage, has_no_plan, is_unresolved
 from assistant.session.steps import is_kernel_ours
 from assistant.session.store import (
     Saved,
@@ -146,7 +146,7 @@ class SetupPage(PageView):
             return (Choose(plan=int(place)),)
         return (
             *self.offer.pressed(key),
-            *self.addons.pressed(key, state),
+            *self.addons.pressed(key),
             *self.changes.pressed(key, state),
             *(self.done.pressed(key, state) if find_stage(state) is Stage.DONE else ()),
         )
@@ -158,7 +158,7 @@ class SetupPage(PageView):
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
-        for widget in (*self._every_part(), self.offer.drawing, self.addons):
+        for widget in (*self._every_part(), self.offer.drawing, self.changes.fault, self.addons):
             close_all(widget)
 
     def _every_part(self) -> Iterable[widgets.Widget]:
@@ -255,12 +255,26 @@ FACT = "fact"  # begins the key of a fact among the cards
 AGAIN = "again"  # the key of the button that looks at the machine again
 
 
+class Refused(NamedTuple):
+    """A field whose text is refused, why, and what was asked for then."""
+
+    field: widgets.Text
+    error: AssistantError
+    asked: tuple[str, Choices]
+
+
+def _asked_for(state: State) -> tuple[str, Choices]:
+    return state.machine, state.choices
+
+
 class Changes(Part):
     """The controls in a box, which are made when its fold is opened; each change makes the plan anew."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._settable: tuple[Fact, ...] = ()
+        self._refused: Refused | None = None
+        self.fault = make(Drawing)
         self.fold = make(Fold, title=_("Change something: machine, version, Python, folder, nightly builds"))
         self.box = make(widgets.VBox)
         self.fold.children = (self.box,)
@@ -275,8 +289,8 @@ class Changes(Part):
         self.fact = make(widgets.Dropdown, description=_("Fact to change"))
         self.fact.observe(lambda _change: self._show_example(), "value")
         self.fact_value = make(widgets.Text, description=_("New value"), continuous_update=False)
-        self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
-        self.fault, self.below = make(Drawing), make(Drawing)
+        self.on_text(self.fact_value, self._choose_fact)
+        self.below = make(Drawing)
         self.choice = make(widgets.Dropdown, description=_("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(plan=index or 0))
         self.backend = make(widgets.Dropdown, options=_backends, description=_("Backend"))
@@ -296,7 +310,7 @@ class Changes(Part):
             placeholder=_("the newest that fits"),
             continuous_update=False,
         )
-        self.release.observe(lambda change: self._set_release(change["new"].strip()), "value")
+        self.on_text(self.release, self._choose_release)
         self.where = make(widgets.Dropdown, options=self._places, description=_("Where"))
         self.on_value(self.where, lambda where: Choose(target=where))
         self.target = make(
@@ -305,7 +319,7 @@ class Changes(Part):
             placeholder=_("a folder of its own, chosen for you"),
             continuous_update=False,
         )
-        self.target.observe(lambda change: self._set_target(change["new"].strip()), "value")
+        self.on_text(self.target, self._choose_target)
         self._controls = (
             self.release,
             self.choice,
@@ -331,32 +345,36 @@ class Changes(Part):
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
 
-    def _set_release(self, release: str) -> None:
-        """Ask for a release of PyTorch, "" for the newest that fits; show why what is no release is refused."""
-        if self._quiet or Part.rewording:
-            return
-        try:
-            pins = (check_requirement(f"torch=={release}"),) if release else ()
-        except AssistantError as error:
-            self._refuse(self.release, error)
-            return
+    def on_text(self, field: widgets.Text, action: Callable[[str], Choose | None]) -> None:
+        """Dispatch the `action` that a typed text makes, if any; say below its field why a text is refused."""
+
+        def typed(change: dict[str, str]) -> None:
+            if self._quiet or Part.rewording:
+                return
+            self._refused = None
+            try:
+                made = action(change["new"].strip())
+            except AssistantError as error:
+                self._refused = Refused(field, error, _asked_for(self.session.state))
+            else:
+                if made:
+                    self.session.dispatch(made)
+            self._show_refusal()
+
+        field.observe(typed, "value")
+
+    def _choose_release(self, release: str) -> Choose:
+        """Return the wish for a release of PyTorch, "" for the newest that fits; raise `BadInput` if it is none."""
+        pins = (check_requirement(f"torch=={release}"),) if release else ()
         others = [pin for pin in self.session.state.choices.request.pins if name_of(pin) != "torch"]
-        self.session.dispatch(self._wish(pins=(*others, *pins)))
+        return self._wish(pins=(*others, *pins))
 
-    def _set_target(self, target: str) -> None:
-        """Choose the environment's folder, "" for the usual one; show why one that cannot hold it is refused."""
-        if self._quiet or Part.rewording:
-            return
-        try:
-            path = str(full_path(target, relative=False)) if target else ""
-            self._check_room(path)
-        except AssistantError as error:
-            self._refuse(self.target, error)
-            return
-        self.session.dispatch(Choose(target=path))
+    def _choose_target(self, target: str) -> Choose:
+        """Return the choice of the environment's folder, "" for the usual one; raise `AssistantError` if it cannot be.
 
-    def _check_room(self, path: str) -> None:
-        """Raise `BadInput` if the disk of a folder has too little room for the plan, as far as both are known."""
+        It has to be a full path, on a disk with room for the plan, as far as both are known.
+        """
+        path = str(full_path(target, relative=False)) if target else ""
         plan, free = self.session.state.plan, LiveHost().facts("disk", path).get("free") if path else None
         if plan and plan.disk_gb and isinstance(free, int) and free < plan.disk_gb * 1e9:
             text = _("{path} has {free:.1f} GB free, and this needs about {need:.1f} GB.")
@@ -364,23 +382,24 @@ class Changes(Part):
                 text.format(path=path, free=free / 1e9, need=plan.disk_gb),
                 hint=_("Free some space, or choose a folder on another disk."),
             )
+        return Choose(target=path)
 
-    def _refuse(self, field: widgets.Widget, error: AssistantError) -> None:
-        """Say below a field why what was typed there is refused."""
+    def _choose_fact(self, value: str) -> Choose | None:
+        """Return the chosen fact of the machine as set by hand; raise `AssistantError` if the value does not fit it."""
+        if not (self.fact.value and value):
+            return None
+        check_fact(self.fact.value, value)
+        return Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value})
+
+    def _show_refusal(self) -> None:
+        """Show the controls and, below the field whose text is refused, why it is."""
+        if self._refused is None:
+            self.box.children = self._controls
+            return
+        field, error, _asked = self._refused
         self.fault.value = html.failure(error.message, error.hint)
-        at = self._controls.index(field) + 1
-        self.box.children = (*self._controls[:at], self.fault, *self._controls[at:])
-
-    def _set_fact(self, value: str) -> None:
-        """Set the chosen fact of the machine by hand; show why a value that does not fit it is refused."""
-        if self._quiet or Part.rewording or not (self.fact.value and value):
-            return
-        try:
-            check_fact(self.fact.value, value)
-        except AssistantError as error:
-            self._refuse(self.fact_value, error)
-            return
-        self.session.dispatch(Choose(overrides={**self.session.state.choices.overrides, self.fact.value: value}))
+        below = self._controls.index(field) + 1
+        self.box.children = (*self._controls[:below], self.fault, *self._controls[below:])
 
     def pressed(self, key: str, state: State) -> tuple[Action, ...]:
         """Return what looks again, or undoes the setting by hand of a fact: detection's own value then counts again."""
@@ -396,9 +415,21 @@ class Changes(Part):
         self.fact_value.placeholder = ", ".join(fact.values) or fact.example if fact else ""
 
     def follow(self, state: State) -> None:
-        """Show the values of this state in the controls, if they have been made."""
+        """Show the values of this state in the controls, if they have been made.
+
+        A text that was refused stays, with the reason, until something else is chosen.
+        """
         if not self.box.children:
             return
+        if self._refused and self._refused.asked != _asked_for(state):
+            self._refused = None
+        if self._refused is None:
+            self._show_choices(state)
+        self._show_facts(state)
+        self._show_refusal()
+
+    def _show_choices(self, state: State) -> None:
+        """Show what is chosen; no fact is being typed then."""
         plans = state.planning.plans if state.planning else ()
         options = [(render(plan_title(plan)), index) for index, plan in enumerate(plans)]
         if list(self.choice.options) != options:
@@ -414,10 +445,10 @@ class Changes(Part):
         kernel = state.choices.target == KERNEL_TARGET
         self.where.value, self.target.value = (KERNEL_TARGET, "") if kernel else ("", state.choices.target)
         self.target.disabled = kernel
-        self._show_facts(state)
+        self.fact_value.value = ""
 
     def _show_facts(self, state: State) -> None:
-        """Show which facts can be set and which have been set by hand; clear the entry and the last refusal."""
+        """Show which facts can be set and which have been set by hand."""
         machine = state.detection.machine if state.detection else Machine()
         self._settable = tuple(facts_to_set(machine))
         options = [(render(fact.label), fact.name) for fact in self._settable]
@@ -427,7 +458,6 @@ class Changes(Part):
             if chosen in {name for _label, name in options}:
                 self.fact.value = chosen
         self._show_example()
-        self.box.children, self.fact_value.value = self._controls, ""
         labels = {fact.name: render(fact.label) for fact in self._settable}
         cards = [
             html.Tile(key=f"{FACT}:{name}", title=f"{labels.get(name, name)}: {value}", lead=say("press to undo"))

@@ -11,6 +11,12 @@ from pathlib import Path
 LAB = Path(sys.prefix).parent
 PYPI = (LAB / "pypi" / "simple").as_uri()
 PYTORCH = "https://download.pytorch.org/whl"
+# SOURCES of the labs' activation.py, a copy, as the lab's environment does not have the assistant's packages.
+SOURCES = (
+    *("PIP_CONFIG_FILE", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"),
+    *("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX"),
+    *("UV_CONFIG_FILE", "UV_NO_CONFIG", "UV_TORCH_BACKEND"),
+)
 VARIABLES = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": PYPI, "UV_NO_CONFIG": "1", "UV_INDEX_URL": PYPI}
 BACKEND = "--torch-backend"
 
@@ -46,6 +52,8 @@ def lead_all(words):
 
 def lead():
     """Lead this process, if it is pip, and all that it starts."""
+    for name in SOURCES:
+        os.environ.pop(name, None)
     os.environ.update(VARIABLES)
     arguments = getattr(sys, "orig_argv", sys.argv)
     if any(Path(word).stem in ("pip", "pip3") for word in arguments[1:4]):
@@ -53,4 +61,4 @@ def lead():
 
 
 if __name__ == "__main__":
-    sys.exit(subprocess.call(lead_all(sys.argv[1:]), env={**os.environ, **VARIABLES}))
+    sys.exit(subprocess.call(lead_all(sys.argv[1:])))

@@ -2,7 +2,7 @@
 
 Each tensor on it holds a tensor of the CPU, and every operator that touches one goes through `_run`. What crosses
 between the device and the CPU is counted and really takes time: `LATENCY` for each copy, and its bytes at `BANDWIDTH`.
-`torch.pretend.copies`, `copied_bytes` and `copy_seconds` tell what has crossed so far. `LAB_DEVICE` says which device
+`torch.pretend.copies` and `copy_seconds` tell what has crossed so far. `LAB_DEVICE` says which device
 is played: "directml" takes the operators that it lacks to the CPU, "mps" refuses them unless
 PYTORCH_ENABLE_MPS_FALLBACK is 1 when torch is imported, as MPS itself does.
 
@@ -53,7 +53,7 @@ _KEPT = []  # the kernels, which go when their library does
 def _crossings():
     """Return what copies a tensor of the CPU to where nothing is shared with it, and what lists these copies.
 
-    Each is a copy between device and CPU, listed with its bytes and seconds.
+    Each is a copy between device and CPU, listed by its seconds.
     """
     crossed = []
 
@@ -61,7 +61,7 @@ def _crossings():
         begun = time.perf_counter()
         copy = tensor.detach().clone()
         time.sleep(LATENCY + tensor.nbytes / BANDWIDTH)
-        crossed.append((tensor.nbytes, time.perf_counter() - begun))
+        crossed.append(time.perf_counter() - begun)
         return copy
 
     return crossing, lambda: tuple(crossed)
@@ -79,14 +79,9 @@ class _Module:
         return len(_crossed())
 
     @property
-    def copied_bytes(self):
-        """The bytes that they had."""
-        return sum(size for size, _seconds in _crossed())
-
-    @property
     def copy_seconds(self):
         """The seconds that they took."""
-        return sum(seconds for _size, seconds in _crossed())
+        return sum(_crossed())
 
     def is_available(self):
         """Return True: a pretended device is always there."""
@@ -166,14 +161,14 @@ def _run(func, args, kwargs):
 def _compute(func, args, kwargs, tensors, fetch):
     """Compute with the CPU's tensors; `fetch` is what it takes to get at one, and to bring a result back."""
     near = {id(tensor): fetch(tensor._near) if isinstance(tensor, _Far) else tensor for tensor in tensors}
-    known = {id(near[id(tensor)]): tensor for tensor in tensors}
+    originals = {id(near[id(tensor)]): tensor for tensor in tensors}
     args, kwargs = tree_map(lambda value: near.get(id(value), _on_cpu(value)), (args, kwargs))
 
     def back(value):
         if isinstance(value, torch.Tensor):
-            if id(value) in known and known[id(value)].shape != value.shape:
+            if id(value) in originals and originals[id(value)].shape != value.shape:
                 raise RuntimeError("The pretended device cannot resize a tensor that is given as out=.")
-            return known[id(value)] if id(value) in known else _Far(fetch(value))
+            return originals[id(value)] if id(value) in originals else _Far(fetch(value))
         if isinstance(value, (bool, int, float, complex)):  # a value is read from the device
             _crossing(torch.tensor(value))
         return value

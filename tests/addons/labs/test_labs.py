@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from assistant.install import EnvironmentFolder
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.machine import Machine
 from assistant.model.record import replace
-from assistant_addons.labs import workspace
+from assistant_addons.labs import activation, stand_ins, workspace
 from assistant_addons.labs.definition import labs
 from assistant_addons.labs.intact import packages_of
 from assistant_addons.labs.play import Play
@@ -210,3 +212,62 @@ def test_a_lab_that_needs_another_machine_says_so(tmp_path):
     assert not (tmp_path / "lab").exists()
     with pytest.raises(BadInput, match="There is no lab named"):
         Workspace("moon", tmp_path)
+
+
+DEBIANS = Path("/usr/bin/python3")
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/usr/share/python-wheels").is_dir(), reason="This is no Debian.")
+def test_debians_python_gives_a_lab_its_pip(tmp_path):
+    """It has pip's wheel in a folder of its own, and a lab's own index has none."""
+    space = Workspace("companion-pair", tmp_path / "lab")
+    space.folder.mkdir()
+    space.venv("env", str(DEBIANS))
+    assert (packages_of(space.folder / "env") / "pip").is_dir()
+
+
+@pytest.mark.process
+def test_another_python_on_this_machine_is_taken(tmp_path):
+    """Where the assistant's own does not fit a lab, the one that uv finds is the base of its environment."""
+    space = Workspace("render-group", tmp_path)
+    space.definition = replace(space.definition, python=f"!={platform.python_version()}")
+    try:
+        found = space._base("")
+    except BadInput:
+        pytest.skip("There is no other Python here.")
+    assert Path(found).is_file()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="The lines are typed into a POSIX shell.")
+def test_no_setting_of_the_users_leads_out_of_a_lab(tmp_path, monkeypatch):
+    """A backend or a configuration of uv's that the user has set names an index that a lab does not ask."""
+    (tmp_path / "uv.toml").write_text('[[index]]\nurl = "http://127.0.0.1:9/simple"\n')
+    for name, value in (("UV_TORCH_BACKEND", "cu126"), ("UV_CONFIG_FILE", str(tmp_path / "uv.toml"))):
+        monkeypatch.setenv(name, value)
+    workspace.package_sources.cache_clear()
+    play = Play("companion-pair", tmp_path / "lab")
+    play.start()
+    assert (play.space.folder / "activate").stat().st_mode & 0o077 == 0  # an index may name a password
+    assert play.symptom().status
+    do("pip uninstall --yes torch torchcodec lab-detector && uv pip install torch==2.9.1", play.space)
+    do("UV_TORCH_BACKEND=cu126 uv pip install lab-detector==1.0 torchcodec==0.10.0", play.space)
+    assert play.check()[0] == ""
+    assert runpy.run_path(str(activation.LEADS))["SOURCES"] == activation.SOURCES
+    workspace.package_sources.cache_clear()
+
+
+@pytest.mark.process
+def test_packages_come_from_where_the_users_pip_takes_them(tmp_path, monkeypatch):
+    """A mirror of the user's is asked, and what is edited in a lab does not spoil uv's cache."""
+    content = stand_ins.wheel("lab-demo", "1.0", {"lab_demo.py": ""})
+    stand_ins.add_to_index(tmp_path / "mirror", "lab-demo", {"1.0": content})
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "mirror").as_uri())
+    workspace.package_sources.cache_clear()
+    space = Workspace("render-group", tmp_path / "lab")
+    space.folder.mkdir()
+    space.venv("env")
+    space.install("lab-demo")
+    workspace.package_sources.cache_clear()
+    assert (packages_of(space.folder / "env") / "lab_demo.py").stat().st_nlink == 1

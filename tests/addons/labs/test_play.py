@@ -16,6 +16,7 @@ from terminals import can_be_read_when_narrow
 
 from assistant.i18n import in_language
 from assistant.model.errors import BadInput
+from assistant_addons.labs import workspace
 from assistant_addons.labs.definition import labs
 from assistant_addons.labs.page import Labs
 from assistant_addons.labs.play import Entry, Kind, Play, result_of
@@ -48,7 +49,8 @@ def test_points_follow_from_all_that_was_done(play):
     fault, result = play.check()
     assert "still fails" in fault
     assert (result.solved, result.points, result.misses) == (False, 0, 0)
-    assert play.check()[1].misses == 0
+    with in_language("zh_CN"):
+        assert play.check()[1].misses == 0
     (play.space.folder / "compose.yaml").write_text("services: {train: 3}")
     assert play.check()[1].misses == 1
     play.start()
@@ -117,7 +119,9 @@ assistant labs check
 def test_a_lab_is_played_by_buttons(tmp_path, monkeypatch):
     """One language at a time; the progress counts, an error is a sentence, and the folder is shown."""
     monkeypatch.chdir(tmp_path)
-    page = Labs()
+    with monkeypatch.context() as opening:
+        opening.setattr(workspace, "program_of", None)  # what a lab needs is not loaded by the page
+        page = Labs()
     page.chosen.value = "render-group"
     page.check.click()
     assert "has not been started" in page.status.value
@@ -173,7 +177,10 @@ def test_a_class_is_one_table_and_one_page(tmp_path):
     done = forked.run("labs", "table", tmp_path)
     assert time.monotonic() - begun < 5
     assert done.returncode == 0, done.stderr
-    assert "bad.lab.json: It cannot be read" in done.stderr
+    assert done.stderr.splitlines() == [
+        "bad.lab.json cannot be read: it is empty or truncated.",
+        "moon.lab.json is not the result of a lab.",
+    ]
     rows = list(csv.DictReader((tmp_path / "labs.csv").read_text("utf-8").splitlines()))
     assert len(rows) == 32
     assert {"'=ann", "from 1", "learner 29"} <= {row["learner"] for row in rows}

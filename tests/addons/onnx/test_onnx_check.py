@@ -22,7 +22,7 @@ from terminals import at_a_terminal
 from assistant.model.errors import BadInput
 from assistant_addons.onnx import check_model
 from assistant_addons.onnx.answers import Checked
-from assistant_addons.onnx.drawing import share_bar
+from assistant_addons.onnx.drawing import bar_line, shares
 from assistant_addons.onnx.operators import match, since
 
 pytestmark = pytest.mark.process
@@ -129,7 +129,7 @@ def test_what_only_computes_shapes_is_no_fallback(written: Written):
     assert list(devices(answer).values()) == ["dml", "cpu", "cpu", "cpu", "dml"]
     assert "no-kernel" not in keys(answer)
     assert str(answer.verdict).startswith("DirectML takes every node")
-    assert share_bar(answer).endswith("# DirectML 2 (100%)")
+    assert bar_line(shares(answer)).plain.endswith("# DirectML 2 (100%)")
 
 
 def test_functions_without_a_kernel_run_in_pieces(written: Written):

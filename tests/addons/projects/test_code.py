@@ -144,13 +144,18 @@ def test_code_that_cannot_be_read_is_told(data: bytes, tmp_path: Path) -> None:
     assert "a.py" in told(found)
 
 
-@pytest.mark.parametrize("bound", ["MOST_FILES", "MOST_BYTES"])
-def test_a_folder_is_read_within_bounds(bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it stopped is told."""
-    monkeypatch.setattr(imports, bound, {"MOST_FILES": 3, "MOST_BYTES": 50}[bound])
-    for number in range(9):
-        (tmp_path / f"f{number}.py").write_text("import einops\n#\n")
-    assert "Only the first 3 code files" in told(read_project(str(tmp_path)))
+@pytest.mark.parametrize(("bound", "most"), [("MOST_FILES", 2), ("MOST_FOLDERS", 3), ("MOST_BYTES", 30)])
+def test_within_bounds_the_nearest_files_are_read(
+    bound: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deep folder that comes first by its name does not push out the project's own code; what was read is told."""
+    monkeypatch.setattr(imports, bound, most)
+    for name, text in {"a/b/c/d/e.py": "x = 1", "src/run.py": "import timm\n", "z.py": "import einops\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = read_project(str(tmp_path))
+    assert [guess.distribution for guess in found.guesses] == ["einops", "timm"]
+    assert "Only the first 2 code files" in told(found)
 
 
 def test_what_one_folder_has_for_its_own_may_be_a_package_in_another(tmp_path: Path) -> None:

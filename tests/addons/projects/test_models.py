@@ -29,6 +29,8 @@ from assistant_addons.projects.tables import load
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", 32, ""),
         ("microsoft/phi-4", 14.7, ""),
         ("microsoft/Phi-4-mini-instruct", 3.8, ""),
+        ("unsloth/phi-4-bnb-4bit", 14.7, "nf4"),
+        ("mistralai/Mistral-Nemo-Instruct-2407", 12.2, ""),
     ],
 )
 def test_a_language_model_is_known_by_its_name(name, billions, kind):
@@ -65,6 +67,8 @@ def test_of_others_counts_what_somebody_states(name, gb):
         "no-such-model",
         "google/gemma-3n-E4B-it",  # 8 billion, of which 4 are effective
         "microsoft/Phi-4-multimodal-instruct",  # not the size of phi-4
+        "tencent/HunyuanVideo-1.5",  # nor that of its first version
+        "meta-llama/Llama-4-Maverick-17B-128E-Instruct",  # 400 billion, which it does not say
         "zai-org/CogVideoX-5b",  # video takes more than its parameters
         "mistralai/Some-8x9B",
         "draft-1b-for-70b",
@@ -93,7 +97,7 @@ def test_the_table_is_sound():
 
 
 def test_less_than_is_stated_is_slow_and_less_than_ever_ran_does_not_fit():
-    """A card of 8 GB tells 7.9; where nobody states the least, nothing is ruled out."""
+    """A card of 8 GB tells 7.9; where nobody states the least, a quarter is that of 4 bits, and more is unknown."""
     judged = [judge_stated(10, 2.9, has) for has in (24, 9.9, 8, 2, None)]
     assert judged == [Verdict.FITS, Verdict.FITS, Verdict.TIGHT, Verdict.NOT, Verdict.UNKNOWN]
-    assert judge_stated(10, 0, 2) is Verdict.TIGHT
+    assert [judge_stated(80, 0, has) for has in (80, 40, 4)] == [Verdict.FITS, Verdict.UNKNOWN, Verdict.NOT]

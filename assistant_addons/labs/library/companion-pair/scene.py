@@ -40,8 +40,8 @@ def breaks(space: Workspace) -> None:
 
 def original(_space: Workspace, name: str, version: str) -> Mapping[str, str] | None:
     """Return the files of the stand-ins."""
-    known = {"torch": TORCH, "torchcodec": CODECS, "lab_detector": DETECTORS, "lab-detector": DETECTORS}
-    return {} if name not in known else _content(name, version) if version in known[name] else None
+    offered = {"torch": TORCH, "torchcodec": CODECS, "lab_detector": DETECTORS, "lab-detector": DETECTORS}
+    return {} if name not in offered else _content(name, version) if version in offered[name] else None
 
 
 def _needs(codec: str) -> str:

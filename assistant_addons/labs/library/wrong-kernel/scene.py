@@ -8,7 +8,7 @@ from assistant_addons.labs.workspace import Workspace
 
 
 def breaks(space: Workspace) -> None:
-    """Make a second environment with torch, `work`; the kernel starts the first one, which sees the assistant's own.
+    """Make a second environment with torch, `project`; the kernel starts the first one, which sees the assistant's own.
 
     Raises `BadInput` where that has torch, too.
     """
@@ -17,9 +17,9 @@ def breaks(space: Workspace) -> None:
             _("torch is in the assistant's own environment, so this lab's kernel would find it."),
             hint=_("Choose another lab, or start the assistant from an environment of its own."),
         )
-    space.venv("work", space.torch)
-    if space.call(space.python("work"), "-c", "import ipykernel").status:
-        space.install("ipykernel", name="work")
+    space.venv("project", space.torch)
+    if space.call(space.python("project"), "-c", "import ipykernel").status:
+        space.install("ipykernel", name="project")
     argv = [str(space.python()), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel = {"argv": argv, "display_name": "lab", "language": "python"}
     space.write(space.folder / "kernels" / "lab" / "kernel.json", json.dumps(kernel, indent=2))

@@ -15,7 +15,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.install.uv import uv_platform
+from assistant.install.sources import uv_platform
 from assistant.model.machine import Machine
 from assistant.model.record import from_json
 
