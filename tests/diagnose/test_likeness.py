@@ -13,18 +13,24 @@ RTX = Machine(os="linux", gpus=(Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce R
 STORIES = {
     "rocm-igpu-enumeration": (
         RADEON,
-        "The model server goes down as soon as a model is loaded. It counts two devices, the second must be the tiny "
-        "integrated graphics of the processor. Another program behaved until I had switched the iGPU off in the BIOS.",
+        (
+            "The model server goes down as soon as a model is loaded. It counts two devices, the second must be the tiny "
+            "integrated graphics of the processor. Another program behaved until I had switched the iGPU off in the BIOS."
+        ),
     ),
     "nvidia-uvm-stale": (
         RTX,
-        "合上盖子睡一觉再打开，同一个模型就慢得像蜗牛，监控里全是 CPU 在转。只有整机重启才行。"
-        "网上说重新加载 nvidia_uvm 内核模块，提示正在被占用，卸不掉。",
+        (
+            "合上盖子睡一觉再打开，同一个模型就慢得像蜗牛，监控里全是 CPU 在转。只有整机重启才行。"
+            "网上说重新加载 nvidia_uvm 内核模块，提示正在被占用，卸不掉。"
+        ),
     ),
     "miopen-find-mode": (
         RADEON,
-        "Sampling is quick. Decoding the latent took thirty-seven minutes the very first time, with the GPU busy. The "
-        "second picture is fast, until I choose another resolution: MIOpen seems to search for kernels each time.",
+        (
+            "Sampling is quick. Decoding the latent took thirty-seven minutes the very first time, with the GPU busy. The "
+            "second picture is fast, until I choose another resolution: MIOpen seems to search for kernels each time."
+        ),
     ),
 }
 
