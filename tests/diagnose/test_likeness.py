@@ -14,7 +14,7 @@ STORIES = {
     "rocm-igpu-enumeration": (
         RADEON,
         (
-            "The model server goes down as soon as a model is loaded. It counts two devices, the second must be the tiny "
+            "The model server goes down as soon as a model is loaded. It counts two devices, one must be the tiny "
             "integrated graphics of the processor. Another program behaved until I had switched the iGPU off in the BIOS."
         ),
     ),

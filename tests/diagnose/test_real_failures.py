@@ -106,7 +106,9 @@ class Place:
         (self.folder / "tools" / "line.log").write_text(f"$ {line}\n{text}", encoding="utf-8")
         answer = json.loads(self.run("assistant diagnose tools/line.log --json", PYTHONPATH="")[1])
         remedies = [cause["remedies"][0] for cause in answer["diagnoses"][:1]]
-        remedies += [answer.get("unexplained", {}).get("question")]  # without a cause, what is to be done next
+        unknown = answer.get("unexplained", {})  # without a cause, what is to be done next, or the best guess
+        remedies += [unknown.get("question"), *(cause["remedies"][0] for cause in unknown.get("possible", ())[:1])]
+        remedies = [remedy for remedy in remedies if remedy] or [None]
         commands = self.commands(remedies[0]) if remedies[0] else []
         self.run("set -e\n" + self.failure["after"])
         index = {}
