@@ -15,7 +15,7 @@ STORIES = {
         RADEON,
         (
             "The model server goes down as soon as a model is loaded. It counts two devices, one must be the tiny "
-            "integrated graphics of the processor. Another program behaved until I had switched the iGPU off in the BIOS."
+            "integrated graphics of the processor. Another program was ill until I switched the iGPU off."
         ),
     ),
     "nvidia-uvm-stale": (
@@ -28,7 +28,7 @@ STORIES = {
     "miopen-find-mode": (
         RADEON,
         (
-            "Sampling is quick. Decoding the latent took thirty-seven minutes the very first time, with the GPU busy. The "
+            "Sampling is quick. Decoding the latent took thirty-seven minutes the first time, with a busy GPU. The "
             "second picture is fast, until I choose another resolution: MIOpen seems to search for kernels each time."
         ),
     ),
