@@ -317,8 +317,7 @@ class Rule(Record, frozen=True):
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
     that a function works out needs no sign. Texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
-    `check` are the commands that show whether a remedy worked, unless that has its own. `words` are those that people
-    use of it and that its own sentences lack, English and Chinese.
+    `check` are the commands that show whether a remedy worked, unless that has its own.
     """
 
     key: str
@@ -332,7 +331,6 @@ class Rule(Record, frozen=True):
     software_only: bool = False
     general: str = ""
     check: tuple[str, ...] = ()
-    words: str = ""
     asks: Asks | None = None
 
     def lacks(self, names: Mapping[str, str]) -> bool:
