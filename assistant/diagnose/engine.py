@@ -204,7 +204,7 @@ def match_of(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     places = places_of(log, machine.container)
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
     answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds, places)]
-    pairs = _untried_first(_for_place(_for_program([*questions, *answers], rule, log), places), log)
+    pairs = _untried_first(_for_program([*questions, *answers], rule, log), log, places)
     if not pairs:
         return None
     remedies, origins = zip(*pairs, strict=True)
@@ -247,17 +247,10 @@ def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
 
 
-def _for_place(pairs: list[_Pair], places: Collection[str]) -> list[_Pair]:
-    """Return the remedies that can be followed where a log's program runs; if none can, the first without commands."""
-    rows = plain_table("environments.toml")["place"]
-    cannot = [compiled(row["cannot"]) for row in rows if row["name"] in places and "cannot" in row]
-    fitting = [pair for pair in pairs if not any(form.search(" && ".join(pair[0].commands).lower()) for form in cannot)]
-    return fitting or [(replace(remedy, commands=(), check=()), None) for remedy, _origin in pairs[:1]]
-
-
-def _untried_first(pairs: list[_Pair], log: Log) -> list[_Pair]:
-    """Return the remedies; those that a log tells were tried, or brought the trouble, last and without commands."""
-    does = [row["does"] for row in plain_table("evidence.toml")["tried"] if is_said(row, log)]
+def _untried_first(pairs: list[_Pair], log: Log, places: Collection[str]) -> list[_Pair]:
+    """Return the remedies; those tried, to blame, or not to be had where the program runs last, without commands."""
+    rows = (row for row in plain_table("evidence.toml")["tried"] if row.get("place") in {None, *places})
+    does = [row["does"] for row in rows if is_said(row, log)]
     untried: list[_Pair] = []
     tried: list[_Pair] = []
     for remedy, origin in pairs:

@@ -170,8 +170,7 @@ _IN_PLACE_OF_PIP = {
     "notebook": _("Type it in a cell, then restart the session, and run the cells from the start."),
     "nix": _("On Nix pip changes nothing: let an option or an overlay of the flake take it, and build that anew."),
 }
-# What is typed on the host of a container.
-_OF_HOST = re.compile(r"\b(?:docker|podman|reboot|modprobe|usermod|systemctl|nvidia-ctk)\b")
+_OF_HOST = re.compile(r"\b(?:docker|podman|reboot|modprobe|usermod|systemctl|nvidia-ctk)\b")  # of a container
 _CONDA_ENVIRONMENT = re.compile(r".*[\\/]envs[\\/]([\w.-]{1,60})[\\/]")
 
 
@@ -253,7 +252,7 @@ def _commands_for(command: str, interpreter: Interpreter, tool: Mapping[str, Any
         return lines
     if by_pip and interpreter.pip:
         python = "" if interpreter.project else f" --python {interpreter.python}"
-        options = UV_OPTIONS if interpreter.pip.startswith("uv") else {}
+        options = UV_OPTIONS if interpreter.pip == "uv pip" else {}
         words = (new for word in by_pip[2].split(" ") for new in options.get(word, (word,)))
         return (" ".join((f"{interpreter.pip} {by_pip[1]}{python}", *filter(None, words))),)
     if interpreter.project == "notebook" and not command.startswith("python "):

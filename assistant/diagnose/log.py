@@ -102,10 +102,8 @@ class Log:
 
 def is_said(row: Mapping[str, Any], log: Log) -> bool:
     """Return whether each pattern of a row's `all` matches in a log, and none of its `none`."""
-    is_in_log = {
-        name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")
-    }
-    return all(is_in_log["all"]) and not any(is_in_log["none"])
+    found = {name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")}
+    return all(found["all"]) and not any(found["none"])
 
 
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")

@@ -265,11 +265,10 @@ def remedies_for(
 ) -> tuple[RuleRemedy, ...]:
     """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
 
-    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is; `places`
-    are those where the log's program runs. A remedy that does something gets a check if its rule or its variables give
-    one. What takes a package away is typed only where each of its facts is known, else told last, and what installs one
-    only where it has a wheel. If no remedy remains, the first that the log admits is returned as advice, without its
-    commands.
+    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, whose program runs in `places`. One
+    that does something gets a check if its rule or its variables give one. What takes a package away is typed only
+    where each of its facts is known, else told last, and what installs one only where it has a wheel. If no remedy
+    remains, the first that the log admits is returned as advice, without its commands.
     """
     candidates = [
         remedy
