@@ -83,15 +83,15 @@ def diagnose(
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     its_machine = from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
-    given = bool(machine or replay)
-    origin = "given" if given else log_origin(read, its_machine)
+    origin = log_origin(read, its_machine)
+    given = bool(machine or replay) and origin != "other"
     its_machine = its_machine if given else machine_of_log(read, its_machine, origin)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report:
         write_file(report, log_report(read, its_machine, causes))
     if as_json:
-        echo_json(log_answer(read, its_machine, diagnoses, origin))
+        echo_json(log_answer(read, its_machine, diagnoses, "given" if given else origin))
         return
     from assistant.cli.draw import (  # noqa: PLC0415 - --json needs no drawing
         draw_diagnoses,
@@ -109,7 +109,7 @@ def diagnose(
         draw_unknown(explain_unknown(read, its_machine))
     else:
         echo(say("This log is empty."))
-    if machine or replay:  # what else is wrong on the machine that was given with the log
+    if given:  # what else is wrong on the machine that was given with the log
         keys = {diagnosis.key for diagnosis in diagnoses}
         judged_here = machine_findings(Detection(machine=its_machine))
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])

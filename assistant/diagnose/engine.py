@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.environments import sure_names
+from assistant.diagnose.environments import places_of, sure_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.installers import installer_causes
-from assistant.diagnose.log import ERROR, Log, ended_well, read_log
+from assistant.diagnose.log import ERROR, Log, ended_well, is_said, read_log
 from assistant.diagnose.remedies import family_shown, remedies_for, with_remedy_names
 from assistant.diagnose.rules import (
     NO_NAMES,
@@ -129,15 +129,8 @@ def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Matc
 def excluded_causes(log: Log, machine: Machine) -> set[str]:
     """Return the keys of the causes that a log excludes, whatever speaks for them."""
     rows = (row for row in plain_table("evidence.toml")["excluded"] if holds(machine, {}, row.get("unless", {})))
-    return {key for row in rows if is_said(row, log) for key in row["keys"]}
-
-
-def is_said(row: Mapping[str, Any], log: Log) -> bool:
-    """Return whether each pattern of a row's `all` matches in a log, and none of its `none`."""
-    is_in_log = {
-        name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")
-    }
-    return all(is_in_log["all"]) and not any(is_in_log["none"])
+    places = {None, *places_of(log, machine.container)}
+    return {key for row in rows if is_said(row, log) and row.get("place") in places for key in row["keys"]}
 
 
 def tells_no_trouble(log: Log) -> bool:
@@ -208,9 +201,10 @@ def match_of(rule: Rule, cause: Cause, context: LogContext) -> Match | None:
     """
     log, machine = context.log, context.machine
     names = sure_names(context, rule, with_remedy_names(context, rule, cause.names))
+    places = places_of(log, machine.container)
     questions = [(_QUESTIONS[name], None) for name in cause.unknown if name in _QUESTIONS]
-    answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds)]
-    pairs = _untried_first(_for_program([*questions, *answers], rule, log), log)
+    answers = [(remedy.shown, remedy) for remedy in remedies_for(rule, machine, names, log.holds, places)]
+    pairs = _untried_first(_for_program([*questions, *answers], rule, log), log, places)
     if not pairs:
         return None
     remedies, origins = zip(*pairs, strict=True)
@@ -253,9 +247,10 @@ def _for_program(pairs: list[_Pair], rule: Rule, log: Log) -> list[_Pair]:
     return fitting or [(replace(pairs[0][0], commands=(), check=()), None)]
 
 
-def _untried_first(pairs: list[_Pair], log: Log) -> list[_Pair]:
-    """Return the remedies; those that a log tells were tried, or brought the trouble, last and without commands."""
-    does = [row["does"] for row in plain_table("evidence.toml")["tried"] if is_said(row, log)]
+def _untried_first(pairs: list[_Pair], log: Log, places: Collection[str]) -> list[_Pair]:
+    """Return the remedies; those tried, to blame, or not to be had where the program runs last, without commands."""
+    rows = (row for row in plain_table("evidence.toml")["tried"] if row.get("place") in {None, *places})
+    does = [row["does"] for row in rows if is_said(row, log)]
     untried: list[_Pair] = []
     tried: list[_Pair] = []
     for remedy, origin in pairs:

@@ -18,7 +18,7 @@ from assistant.catalog.tables import CORE, FAMILY
 from assistant.diagnose.builds import missing_modules
 from assistant.diagnose.facts import LogContext, package_of, pip_install
 from assistant.diagnose.index import addresses, classify_address, pattern_of
-from assistant.diagnose.log import Log, may_be_cut
+from assistant.diagnose.log import Log, is_said, may_be_cut
 from assistant.diagnose.rules import PLACEHOLDER, Rule, plain_table
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Interpreter, Remedy
@@ -69,15 +69,6 @@ _FLAT = re.compile(
 # What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
 _PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
-_CONTAINER = re.compile(
-    r"\bdocker(?:-compose| compose| run| build| exec| pull)\b|\bdockerfile\b|\bpodman (?:run|build)\b"
-)
-_COMPOSE = re.compile(r"\bdocker[ -]compose\b|\bcompose\.ya?ml\b")
-# A program that comes with a Python of its own.
-_BUNDLE = re.compile(
-    r"整合包|懒人包|一键包|便携版|绿色版|\bportable (?:version|build|package|install)"
-    r"|\bone[ -]click (?:package|install)"
-)
 # Who types python3 has a system that may know no `python`.
 _PYTHON3 = re.compile(r"(?:^|[$#>&(;|] ?)(?:sudo )?python3(?:\.\d{1,2})? (?=-|\S{1,80}\.py\b)", re.MULTILINE)
 _PLAIN_PYTHON = re.compile(r"(?:^|[$#>&(;|] ?)python (?=-|\S{1,80}\.py\b)", re.MULTILINE)
@@ -93,14 +84,17 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
 
     Its fields are empty if the log does not tell that.
     """
-    path, project = _interpreter_path(log, line), project_of_text(log.text)
-    container = bool(machine.container or _CONTAINER.search(log.text))
-    where = Interpreter(container=container, compose=bool(_COMPOSE.search(log.text)))
-    rows = plain_table("environments.toml")["application"]
-    row_of = {mark: row for row in rows for mark in row["marks"] if mark in log.text}
-    is_of_project = "sync" in project or project.get("name") == CONDA
+    path, places = _interpreter_path(log, line), places_of(log, machine.container)
+    table = plain_table("environments.toml")
+    where = Interpreter(container="container" in places, compose="compose" in places)
+    # A place that has its own way of changing packages goes before a tool that a project has.
+    rows = (row for row in table["place"] if row["name"] in places and "run" in row)
+    project: Mapping[str, Any] = next(rows, project_of_text(log.text))
+    row_of = {mark: row for row in table["application"] for mark in row["marks"] if mark in log.text}
+    is_of_project = "sync" in project or project.get("name") == CONDA or project in table["place"]
     application = row_of[max(row_of, key=len)] if row_of and not is_of_project else {}
-    python = application.get("python", {}).get(machine.os or "windows", "")  # most are made for Windows
+    pythons = application.get("python", table["venv"]) if application else {}
+    python = pythons.get(machine.os or "windows", "")  # most are made for Windows
     if path and not is_of_project:
         has_uv = "pip" in project or (python and "pip" in application)
         quoted = f'"{path}"' if set(path) & set(" (),") else path
@@ -121,8 +115,15 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     if python:
         return replace(where, python=python, pip=application.get("pip", ""), folder=application["name"])
     is_python3 = machine.os != "windows" and _PYTHON3.search(log.text) and not _PLAIN_PYTHON.search(log.text)
-    bundled = not container and bool(_BUNDLE.search(log.text))
+    bundled = "bundle" in places and not where.container
     return replace(where, python="python3" if is_python3 else "python", bundled=bundled)
+
+
+@lru_cache(maxsize=16)
+def places_of(log: Log, container: str | None) -> frozenset[str]:
+    """Return the places of environments.toml in which a log's program runs; `container` is its machine's, if any."""
+    said = frozenset(row["name"] for row in plain_table("environments.toml")["place"] if is_said(row, log))
+    return said | {"container"} if container and "notebook" not in said else said
 
 
 def project_of_text(text: str) -> Mapping[str, Any]:
@@ -165,14 +166,20 @@ _CHANGES = re.compile(
 _OF_PYTHON = re.compile(r"python|\b(?:assistant|pip3?|uv|conda|mamba|pixi|poetry|pdm)\b")
 _BY_PIP = re.compile(r"\b(?:pip3?|conda|mamba) (?:install|uninstall)\b")  # what a sync takes back
 _EXPORT = re.compile(r"export (\w+)=([^$]*)")
+_IN_PLACE_OF_PIP = {
+    "notebook": _("Type it in a cell, then restart the session, and run the cells from the start."),
+    "nix": _("On Nix pip changes nothing: let an option or an overlay of the flake take it, and build that anew."),
+}
+_OF_HOST = re.compile(r"\b(?:docker|podman|reboot|modprobe|usermod|systemctl|nvidia-ctk)\b")  # of a container
 _CONDA_ENVIRONMENT = re.compile(r".*[\\/]envs[\\/]([\w.-]{1,60})[\\/]")
 
 
 def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
     """Return a remedy with its commands typed for an interpreter, and notes on what is to be minded there."""
     remedy = _in_compose(remedy) if interpreter.compose else remedy
-    rows = plain_table("environments.toml")["project"]
-    tool: Mapping[str, Any] = next((row for row in rows if row["name"] == interpreter.project), {})
+    table = plain_table("environments.toml")
+    tools = (*table["project"], *table["place"])
+    tool: Mapping[str, Any] = next((row for row in tools if row["name"] == interpreter.project), {})
     commands = tuple(line for command in remedy.commands for line in _commands_for(command, interpreter, tool))
     check = tuple(line for command in remedy.check for line in _commands_for(command, interpreter, tool))
     if "\\" in interpreter.python:
@@ -181,7 +188,12 @@ def with_interpreter(remedy: Remedy, interpreter: Interpreter) -> Remedy:
         commands = tuple(line for line in commands if "pip uninstall" not in line)
     if not any(map(_CHANGES.search, commands)) and commands == remedy.commands:
         return replace(remedy, check=check)
+    if "Dockerfile" in str(remedy.text):  # it says itself what is to be done in an image
+        interpreter = replace(interpreter, container=False)
     text = sentences((remedy.text, *_notes(commands, interpreter, tool)))
+    if tool in table["place"]:  # it has no environments beside its own
+        commands = tuple(line for line in commands if "pip" in tool or not _BY_PIP.search(line))
+        return replace(remedy, text=text, commands=commands, check=check, plan=None)
     return replace(remedy, text=text, commands=commands, check=check)
 
 
@@ -223,8 +235,13 @@ def _notes(commands: tuple[str, ...], interpreter: Interpreter, tool: Mapping[st
     sync = tool.get("sync")
     if sync and by_pip and not any(line.startswith((*_adding(tool), sync)) for line in commands):
         yield _("The next `{sync}` undoes it unless pyproject.toml says the same.", sync=sync)
-    if interpreter.container and not any("docker" in line for line in commands):
-        yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
+    if by_pip and interpreter.project in _IN_PLACE_OF_PIP:
+        yield _IN_PLACE_OF_PIP[interpreter.project]
+    if interpreter.container and not any(map(_OF_HOST.search, commands)):
+        if any(line.startswith("export ") for line in commands):
+            yield _("In a container type it inside, or give the variable at its start (docker run -e NAME=value).")
+        elif any(map(_CHANGES.search, commands)):
+            yield _("In a container it lasts only if the image has it: add it to the Dockerfile as a RUN line.")
 
 
 def _commands_for(command: str, interpreter: Interpreter, tool: Mapping[str, Any]) -> tuple[str, ...]:
@@ -235,8 +252,12 @@ def _commands_for(command: str, interpreter: Interpreter, tool: Mapping[str, Any
         return lines
     if by_pip and interpreter.pip:
         python = "" if interpreter.project else f" --python {interpreter.python}"
-        words = (new for word in by_pip[2].split(" ") for new in UV_OPTIONS.get(word, (word,)))
+        options = UV_OPTIONS if interpreter.pip == "uv pip" else {}
+        words = (new for word in by_pip[2].split(" ") for new in options.get(word, (word,)))
         return (" ".join((f"{interpreter.pip} {by_pip[1]}{python}", *filter(None, words))),)
+    if interpreter.project == "notebook" and not command.startswith("python "):
+        # A magic takes a value as it stands.
+        return () if "$(" in command else (re.sub("^(?:sudo |(?!%))", "!", command).replace("!export ", "%env "),)
     if command.startswith("conda install ") and (environment := _CONDA_ENVIRONMENT.match(interpreter.path)):
         return (command.replace("conda install ", f"conda install -n {environment[1]} ", 1),)
     return (re.sub(r"(?:^|(?<=[ $]\())python(?= )", lambda _found: interpreter.python, command),)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from assistant.diagnose.engine import Match, is_said, tells_no_trouble
+from assistant.diagnose.engine import Match, tells_no_trouble
 from assistant.diagnose.environments import lacking_names, project_names
 from assistant.diagnose.facts import LogContext
 from assistant.diagnose.likeness import possible_causes
-from assistant.diagnose.log import ERROR, Log
+from assistant.diagnose.log import ERROR, Log, is_said
 from assistant.diagnose.remedies import runs_on, typed_names
 from assistant.diagnose.rules import PLACEHOLDER, compiled, holds, plain_table
 from assistant.i18n import _

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import accumulate
+from typing import Any
 
 from assistant.diagnose.rules import compiled, literals, load_rules, plain_table
 from assistant.diagnose.words import Prose, written_by_person
@@ -97,6 +98,12 @@ class Log:
         for _number, text in (*reversed(self.lines[:start]), *self.lines[start:]):
             if "site-packages" in text and (match := pattern.search(text)):
                 yield match[1]
+
+
+def is_said(row: Mapping[str, Any], log: Log) -> bool:
+    """Return whether each pattern of a row's `all` matches in a log, and none of its `none`."""
+    found = {name: [bool(compiled(each).search(log.text)) for each in row.get(name, ())] for name in ("all", "none")}
+    return all(found["all"]) and not any(found["none"])
 
 
 _WORD = re.compile(rf"[!-~]{{{LONGEST_WORD + 1},}}")

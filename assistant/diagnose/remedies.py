@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
@@ -261,16 +261,20 @@ def remedies_for(
     machine: Machine,
     names: Mapping[str, str] = NO_NAMES,
     is_in_log: Callable[[str], bool] = lambda _pattern: False,
+    places: Collection[str] = (),
 ) -> tuple[RuleRemedy, ...]:
     """Return the remedies of a rule that are not excluded on a machine, without commands whose program it lacks.
 
-    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, by default that none is. A remedy
+    `names` fill placeholders; `is_in_log` returns whether a pattern is in the log, whose program runs in `places`. One
     that does something gets a check if its rule or its variables give one. What takes a package away is typed only
     where each of its facts is known, else told last, and what installs one only where it has a wheel. If no remedy
     remains, the first that the log admits is returned as advice, without its commands.
     """
     candidates = [
-        remedy for remedy in rule.remedy if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
+        remedy
+        for remedy in rule.remedy
+        if all(map(is_in_log, remedy.said)) and not any(map(is_in_log, remedy.unsaid))
+        if (not remedy.place or {*remedy.place} & {*places}) and not {*remedy.outside} & {*places}
     ]
     names = {**names, "install_compiler": compiler_command(machine)}
     pairs = [(remedy, _fill_placeholders(remedy, names)) for remedy in candidates]

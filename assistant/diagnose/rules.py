@@ -265,7 +265,8 @@ class RuleRemedy(Record, frozen=True):
     """One remedy of a rule: it can work if no `facts` are known not to hold, all `requires` hold and no `unless` does.
 
     It is for those whose log matches each pattern in `said` and none in `unsaid`: what a person may not change, the
-    program that runs, the way a package was installed.
+    program that runs, the way a package was installed. It is for one of the places `place` alone, and for none of
+    `outside` (see environments.toml).
     `launch` is set if applications are to be started for the backend of the diagnosis' first plan. `names` are the
     values of the placeholders in `text`, once a cause was computed; a `general` remedy takes the place of those whose
     names are not known.
@@ -283,6 +284,8 @@ class RuleRemedy(Record, frozen=True):
     requires: dict[str, object] = {}
     said: tuple[str, ...] = ()
     unsaid: tuple[str, ...] = ()
+    place: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
     names: dict[str, str] = {}
 
     @property

@@ -70,6 +70,14 @@ def test_a_log_without_trouble_says_so_and_offers_a_report(tmp_path: Path) -> No
     assert json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout)["diagnoses"] == []
 
 
+def test_a_log_goes_before_the_machine_that_was_given(tmp_path: Path) -> None:
+    """A log with Windows' paths is answered for Windows, whatever machine is given with it; one in doubt is its own."""
+    (tmp_path / "m.json").write_text('{"os": "linux", "os_version": "Ubuntu 24.04"}')
+    for log, origin in ((r'File "C:\a\app.py"', "other"), ("Killed", "given")):
+        done = run("diagnose", "-", "--machine", tmp_path / "m.json", "--json", input=log)
+        assert json.loads(done.stdout)["facts"][0] == {"key": "origin", "value": origin}
+
+
 def test_a_batch_answers_line_by_line(tmp_path: Path) -> None:
     """A bad line gets an error in its place."""
     good = json.dumps({"log": LOG, "machine": {"os": "linux", "wsl": True}})
