@@ -514,7 +514,7 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
         tags = {tag for row in attempt.rows for tag in row.pythons} or {*catalog.releases[0].pythons["any"]}
         minors, minor = sorted({int(tag[1:].rstrip("t")) for tag in tags}), int(python[1:].rstrip("t"))
         if minor >= minors[-NEWEST:][0] or minor < 10:  # noqa: PLR2004 - no build of today serves it
-            yield _unserved_python(attempt, "index", "symptom-told")
+            yield _unserved_python(attempt, basis="library-else")
 
 
 _FINDERS: tuple[Callable[[Attempt], Iterator[Cause]], ...] = (
