@@ -354,7 +354,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
-    if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
+    if stated.os and here.os and stated.os != here.os:
         return "other"
     if stated.gpus and has_gpu_facts(here):
         verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
@@ -362,7 +362,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if _prints_other_target(log, here):
+    if "for-another" in log.prose.told or _prints_other_target(log, here):
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
