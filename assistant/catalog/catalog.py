@@ -596,7 +596,8 @@ def launch_line(launcher: Launcher, arguments: tuple[str, ...], system: str) -> 
     if line is None:
         return None
     mark = '\\"' if '="' in line else '"'  # inside the quotes of an assignment
-    quoted = (f"{mark}{word}{mark}" if " " in word else word for word in arguments)
+    own = line.split()  # --windows-standalone-build
+    quoted = (f"{mark}{word}{mark}" if " " in word else word for word in arguments if word not in own)
     return line.format(arguments=" ".join(quoted)).rstrip()
 
 

@@ -56,10 +56,6 @@ _QUESTIONS = {
     "gpu": _WHICH_GPU,
     "packages": Remedy(text=_("First find out which versions are installed."), commands=("python -m pip list",)),
     "python": Remedy(text=_("First find out which Python runs the program."), commands=("python -VV",)),
-    "index": Remedy(
-        text=_("First find out which index the installer asks, and whether Python is a 64-bit build."),
-        commands=("python -m pip config list", "python -VV"),
-    ),
     "driver": Remedy(text=_("First find out the version of NVIDIA's driver."), commands=("nvidia-smi",)),
 }
 

@@ -432,14 +432,15 @@ def _python_causes(attempt: Attempt) -> Iterator[Cause]:
         yield _unserved_python(attempt, "python")
 
 
-def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installer") -> Cause:
+def _unserved_python(attempt: Attempt, unknown: str = "", basis: str = "installer", best: str = "") -> Cause:
     """Return the cause of a Python that a release does not serve: too new for it, or unsupported.
 
-    It counts as too new from the oldest on that PyTorch's newest release serves, and if it is unknown.
+    It counts as too new from the oldest on that PyTorch's newest release serves, and if it is unknown. `best` is the
+    Python to take, if it is not the newest that has wheels.
     """
     oldest_served = min(number(f"3.{tag[1:]}") for tag in load_catalog().releases[0].pythons["any"])
     is_too_new = not attempt.python or number(f"3.{attempt.python[1:]}") >= oldest_served
-    names = {}
+    names = {"best_python": best} if best else {}
     if attempt.is_ancient and not attempt.failure.newest_python:
         rows, wanted = plain_table("installers.toml")["earlier_pythons"], number(attempt.failure.wanted)
         pythons = (best for name, since, best in rows if name == attempt.package and wanted >= number(since))
@@ -514,7 +515,8 @@ def _other_causes(attempt: Attempt) -> Iterator[Cause]:
         tags = {tag for row in attempt.rows for tag in row.pythons} or {*catalog.releases[0].pythons["any"]}
         minors, minor = sorted({int(tag[1:].rstrip("t")) for tag in tags}), int(python[1:].rstrip("t"))
         if minor >= minors[-NEWEST:][0] or minor < 10:  # noqa: PLR2004 - no build of today serves it
-            yield _unserved_python(attempt, "index", "symptom-told")
+            older = [f"3.{other}" for other in minors if other < minor]
+            yield _unserved_python(attempt, basis="library-else", best="".join(older[-1:]))
 
 
 _FINDERS: tuple[Callable[[Attempt], Iterator[Cause]], ...] = (

@@ -354,7 +354,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
-    if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
+    if stated.os and here.os and stated.os != here.os:
         return "other"
     if stated.gpus and has_gpu_facts(here):
         verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
@@ -362,7 +362,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if _prints_other_target(log, here):
+    if "for-another" in log.prose.told or _prints_other_target(log, here):
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
@@ -558,12 +558,14 @@ def fill_in_plans(
     if log and _COMPILED_FOR_TORCH.search(log.text):
         filled = [pair for pair in filled if not _moves_torch(*pair, machine)] or filled
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
+    start = find_launch(log) if log and log.text else None
+    changes = start.corrected_launches(first.backend, machine.os or "") if start and first else ()
+    launches = tuple(map(with_settings_line, changes))
+    is_by_argument = bool(start and start.program) and any(launch.add or launch.drop for launch in launches)
     possible = tuple(
-        replace(
-            remedy,
-            launch=tuple(map(with_settings_line, find_launch(log).corrected_launches(first.backend, machine.os or ""))),
-        )
-        if origin and origin.launch and first and log and log.text
+        # A program that is known is told which build to use, once that is there.
+        replace(remedy, launch=launches)
+        if origin and (origin.launch or (remedy.plan is first and is_by_argument))
         else remedy
         for remedy, origin in filled
         # Without its plan a remedy stays if its commands do more than take a package away.
