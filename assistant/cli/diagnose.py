@@ -83,12 +83,11 @@ def diagnose(
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     its_machine = from_json(read_text(machine), Machine, machine) if machine else detect(find_host(replay)).machine
-    origin = log_origin(read, its_machine)
+    found = log_origin(read, its_machine)
     # A machine that was given is believed, unless the log speaks against it.
-    if (machine or replay) and origin != "other":
-        origin = "given"
-    else:
-        its_machine = machine_of_log(read, its_machine, origin)
+    given = bool(machine or replay) and found != "other"
+    origin = "given" if given else found
+    its_machine = its_machine if given else machine_of_log(read, its_machine, found)
     causes = causes_for_log_python(find_causes_and_lines(read, its_machine), read, its_machine)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report:
