@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38115, 17460),
+    "assistant": (38120, 17466),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -43,11 +43,11 @@ BUDGETS = {
     "assistant/privacy": (720, 150),
     "assistant_addons/projects": (4735, 2395),
     "assistant/runtime": (685, 380),
-    "assistant/session": (4740, 2265),
+    "assistant/session": (4740, 2269),
     "assistant/verify": (2005, 1015),
     "assistant/wizard": (3585, 1735),
     "docs": (600, 285),
-    "tests": (40605, 19530),
+    "tests": (40620, 19535),
 }
 
 

@@ -350,8 +350,8 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
     It is "other" if its system differs, if none of the GPUs that it names is here, nor the target (gfx…) that it
-    prints, if a person says so in it, or if it shows causes that are impossible here; "same" only if the system does
-    not differ and a GPU that it names is here.
+    prints, or if it shows causes that are impossible here; "same" only if the system does not differ and a GPU that it
+    names is here. A person's word decides where no GPU does.
     """
     stated = _machine_in_log(log)
     if stated.os and here.os and stated.os != here.os:
