@@ -24,13 +24,13 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38115, 17460),
+    "assistant": (38144, 17475),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
     "assistant/cli": (2630, 1185),
     "assistant/detect": (1400, 695),
-    "assistant/diagnose": (4500, 2235),
+    "assistant/diagnose": (4531, 2250),
     "assistant/export": (1240, 440),
     "assistant/host": (3035, 1350),
     "assistant/install": (5155, 2310),
