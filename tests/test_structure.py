@@ -24,13 +24,13 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38120, 17466),
+    "assistant": (38175, 17505),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
     "assistant/cli": (2630, 1185),
     "assistant/detect": (1400, 695),
-    "assistant/diagnose": (4500, 2235),
+    "assistant/diagnose": (4560, 2275),
     "assistant/export": (1240, 440),
     "assistant/host": (3035, 1350),
     "assistant/install": (5155, 2310),
@@ -43,11 +43,11 @@ BUDGETS = {
     "assistant/privacy": (720, 150),
     "assistant_addons/projects": (4735, 2395),
     "assistant/runtime": (685, 380),
-    "assistant/session": (4740, 2269),
+    "assistant/session": (4740, 2270),
     "assistant/verify": (2005, 1015),
     "assistant/wizard": (3585, 1735),
     "docs": (600, 285),
-    "tests": (40620, 19535),
+    "tests": (40625, 19540),
 }
 
 

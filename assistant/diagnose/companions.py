@@ -140,9 +140,9 @@ def onnxruntime_names(context: LogContext, file: LibraryFile | None = None) -> d
     """Return the requirements of ONNX Runtime as placeholders, without those that are unknown.
 
     `same` is for the CUDA whose `file` is asked for, `fitting` for the one present, `either` for the usual one if none
-    is; they bring CUDA's libraries, `ort` is `fitting` without them.
+    is; they bring CUDA's libraries, which `same` has none of for CUDA 11; `ort` is `fitting` without them.
     """
-    asked = max({*file.cuda_majors} & {11, 12, 13}, default=0) if file else 0
+    asked = max({*file.cuda_majors} & {12, 13}, default=0) if file else 0
     present = max(context.cuda, default=0)
     names = {}
     for name, major in (("same", asked), ("fitting", present), ("ort", present), ("either", 0 if present else _USUAL)):
@@ -151,7 +151,7 @@ def onnxruntime_names(context: LogContext, file: LibraryFile | None = None) -> d
     return names
 
 
-_CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
+_CUDNN_BEFORE, CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
 
 
 def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
@@ -169,7 +169,7 @@ def _cuda_wheel_names(context: LogContext, lack: _Lack) -> dict[str, str]:
     names = {"complete": f'python -m pip install "torch=={context.torch}"{index}' if context.torch and row else ""}
     distribution, is_cudnn = row.get("wheels", {}).get(str(major), ""), lack.file.kind == "cudnn"
     has_cudnn_9 = re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", context.text) or (
-        major in torch_majors and context.machine.os == "linux" and number(context.torch) >= _CUDNN_9_SINCE
+        major in torch_majors and context.machine.os == "linux" and number(context.torch) >= CUDNN_9_SINCE
     )
     if distribution and not (is_cudnn and version == _CUDNN_BEFORE and has_cudnn_9):
         wheel = f"{distribution}=={version}.*" if is_cudnn and version else distribution
@@ -257,7 +257,11 @@ def _abi_cause(context: LogContext, at: int, package: str) -> Cause:
     """Return the cause that a package ("" if unknown) was compiled for another torch, at the line of a position."""
     package, row = "" if package == "torch" else package, find_companion(package)
     install = pip_install(package, context.torch) if row and not row.only_source else ""
-    names = {"package": package, "install": install, "torch": context.torch.partition("+")[0]}
+    torch, here = context.torch.partition("+")[0], context.machine.packages.get(package, "").partition("+")[0]
+    bounds = (row.torch[0] for row in version_ranges(package) if here and row.torch and is_within(here, row.versions))
+    own = next((specifier for specifier in bounds if specifier.startswith("==")), "")
+    made_for = f"torch{own}" if own and torch and not is_within(torch, own) else ""
+    names = {"package": package, "install": install, "torch": torch, "made_for": made_for}
     return context.cause("torch-abi-mismatch", at, names)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from assistant.catalog.companions import Companion, carried_by_torch_index, version_ranges
+from assistant.catalog.companions import Companion, VersionRange, carried_by_torch_index, version_ranges
 from assistant.diagnose.log import ERROR, Log, died_at
 from assistant.diagnose.rules import NO_NAMES, Cause, plain_table
 from assistant.model.machine import Machine
@@ -161,22 +161,26 @@ class LogContext:
         return bool(work_after and not re.search(rf"error[^\n]*(?:{thing})", self.text[work_after.end() :]))
 
 
+def range_beside(name: str, torch: str) -> VersionRange | None:
+    """Return the newest versions of a companion that go with a torch; None if none are known, as with no torch."""
+    public = torch.partition("+")[0]
+    fitting = [versions for versions in version_ranges(name) if public and versions.goes_with(public)]
+    return max(fitting, key=lambda versions: versions.least, default=None)
+
+
 def pip_install(name: str, torch: str, *others: str) -> str:
     """Return the command that installs the versions of companions for a torch, from the index of torch's build.
 
     The index is named only if torch's version tells its build, and that index carries `name`; it counts for all.
     Companions of which no version is known to go with it are left out; "" if none is left, as with an unknown torch.
     """
-    public, _plus, build = torch.partition("+")
-    requirements = []
-    for each in (name, *others):
-        ranges = [version_range for version_range in version_ranges(each) if public and version_range.goes_with(public)]
-        if ranges:
-            newest = max(ranges, key=lambda version_range: version_range.least)
-            requirements.append(f'"{canonicalize_name(each)}{newest.versions}"')
+    build = torch.partition("+")[2]
+    found = {each: versions for each in (name, *others) if (versions := range_beside(each, torch))}
+    requirements = " ".join(f'"{canonicalize_name(each)}{versions.versions}"' for each, versions in found.items())
+    is_on_pypi = name in found and found[name].cuda == (11,)  # before torch's index had it
     has_index = build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
-    index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index else ""
-    return f"python -m pip install {' '.join(requirements)}{index}" if requirements else ""
+    index = f" --index-url https://download.pytorch.org/whl/{build}" if has_index and not is_on_pypi else ""
+    return f"python -m pip install {requirements}{index}" if requirements else ""
 
 
 def torchcodec_install(context: LogContext) -> str:

@@ -23,7 +23,7 @@ from assistant.diagnose.builds import (
     source_of,
     wheel_names,
 )
-from assistant.diagnose.companions import onnxruntime_names, triton_names
+from assistant.diagnose.companions import CUDNN_9_SINCE, onnxruntime_names, triton_names
 from assistant.diagnose.environments import (
     INDEX_OPTIONS,
     INSTALLERS,
@@ -34,7 +34,7 @@ from assistant.diagnose.environments import (
     quoted_words,
     typed_commands,
 )
-from assistant.diagnose.facts import LogContext, package_of, torchcodec_install
+from assistant.diagnose.facts import LogContext, package_of, range_beside, torchcodec_install
 from assistant.diagnose.index import builds, classify_address, platforms_of, tag_of
 from assistant.diagnose.installers import UNNAMED
 from assistant.diagnose.log import Log
@@ -131,6 +131,12 @@ def _server_names(context: LogContext) -> dict[str, str]:
     return {**requirements, **of_build}
 
 
+def _bitsandbytes_names(context: LogContext) -> dict[str, str]:
+    """Return the placeholder `bitsandbytes`, the newest release for torch, or of all where torch is unknown."""
+    fitting = range_beside("bitsandbytes", context.torch)
+    return {"bitsandbytes": f'"bitsandbytes{fitting.versions if fitting else ">=0.45.1"}"'}
+
+
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
 _STARTED = re.compile(r"(?:docker|podman) (?:run|pull) ([^\n]{1,300})")
 _IMAGE = re.compile(r"[a-z0-9][\w.-]{0,80}(?:/[\w.-]{1,80}){0,3}(?::[\w.-]{1,80})?", re.ASCII)
@@ -189,6 +195,7 @@ _FILLERS: tuple[Callable[[LogContext], Mapping[str, str]], ...] = (
     _amd_names,
     _ffmpeg_names,
     _server_names,
+    _bitsandbytes_names,
 )
 
 
@@ -242,6 +249,7 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     package = found.get("package", "")
     if present := number(context.machine.packages.get(package, ""))[:2]:
         found["older"] = f"{package}<{'.'.join(map(str, present))}"
+        found["here"] = context.machine.packages[package].partition("+")[0]
     if package == UNNAMED:  # the installer refuses a Python without saying for which package
         found = {name: value for name, value in found.items() if name not in {"requirement", "release"}}
         found |= {"again": found["typed"]} if "typed" in found else {}
@@ -250,9 +258,12 @@ def with_remedy_names(context: LogContext, rule: Rule, names: Mapping[str, str])
     if package:
         typed = typed_names(context).get("typed_any", "")
         of_folder = re.search(r"(?:^| )(?:\.{1,2}(?:[/\\]| |$)|\S{1,200}\.(?:tar\.gz|zip)(?: |$))", typed)
-        is_pinned = " " not in typed and canonicalize_name(typed.partition("==")[0]) == package
-        source = typed if of_folder or is_pinned else source_of(package)  # the user's own copy, or release
-        found = {"from_source": source, **wheel_names(context, package), **found}
+        is_pinned = "==" in typed and " " not in typed and canonicalize_name(typed.partition("==")[0]) == package
+        fitting = range_beside(package, context.torch)
+        beside = f'"{package}{fitting.versions}"' if fitting and fitting.torch and fitting.versions else package
+        own = typed if of_folder or is_pinned else source_of(package)  # the user's copy, or release
+        own = beside if own == package else own
+        found = {"from_source": own, "beside": beside, **wheel_names(context, package), **found}
     return found
 
 
@@ -284,7 +295,8 @@ def remedies_for(
     withheld: set[str] = set()
     for remedy in candidates:
         is_fit, verdicts = holds(machine, remedy.requires, remedy.unless), evaluate(machine, remedy.facts).values()
-        is_possible = is_fit and False not in verdicts and _has_wheels(remedy.commands, machine)
+        is_sound = _has_wheels(remedy.commands, machine) and _keeps_cudnn(remedy.commands, machine)
+        is_possible = is_fit and False not in verdicts and is_sound
         if is_possible and all(runs_on(command, machine) for command in remedy.commands):
             may_replace = None not in verdicts or not any(map(_TAKES_AWAY.search, remedy.commands))
             commands = _available(remedy.commands, machine) if may_replace else ()
@@ -316,6 +328,17 @@ def _has_wheels(commands: Iterable[str], machine: Machine) -> bool:
     rows_of = ([row for row in builds(name) if row.pythons] for name in names)
     served = (any(row.serves(tag) for row in rows if row.platform in platforms) for rows in rows_of if rows)
     return not tag or all(served)
+
+
+# "onnxruntime-gpu[cuda,cudnn]>=1.21,<1.27"     "nvidia-cudnn-cu12==9.*"     nvidia-cudnn-cu12
+_BRINGS_CUDNN_9 = re.compile(r"\[cuda,cudnn\]|nvidia-cudnn-cu1[12](?!==8)")
+
+
+def _keeps_cudnn(commands: Iterable[str], machine: Machine) -> bool:
+    """Return whether no command puts cuDNN 9 in the place of the cuDNN 8 that torch requires on Linux."""
+    torch = machine.packages.get("torch", "")
+    needs_8 = machine.os == "linux" and "+cu" in torch and number(torch) < CUDNN_9_SINCE
+    return not needs_8 or not any("pip install" in command and _BRINGS_CUDNN_9.search(command) for command in commands)
 
 
 def _fill_placeholders(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
