@@ -142,7 +142,7 @@ function hold_controls(root, model) {
   hold();
 }
 
-// A node that is redrawn or disabled takes the focus away with it: the new node of that key takes it up, else the
+// A node that is redrawn, hidden or disabled takes the focus away with it: the new node of that key takes it up, else the
 // heading, until the user goes elsewhere.
 function keep_focus(root, signal) {
   let inside = false;
@@ -157,8 +157,19 @@ function keep_focus(root, signal) {
     if (again) again.focus({ preventScroll: true });
     else focus_heading(root);
   };
-  const changes = { childList: true, subtree: true, attributeFilter: ["disabled"] };
+  const changes = { childList: true, subtree: true, attributeFilter: ["disabled", "hidden"] };
   new MutationObserver(() => setTimeout(take_up)).observe(root, changes);
+}
+
+// A part of the page that is not to be seen keeps its place among the others, of which none is made anew.
+function hide_parts(root, model) {
+  const hide = () => {
+    const parts = root.querySelectorAll(":scope > .ptsa-middle > *");
+    parts.forEach((part, place) => (part.hidden = model.get("hidden").includes(place)));
+  };
+  model.on("change:hidden", hide);
+  new MutationObserver(hide).observe(root, { childList: true, subtree: true });
+  hide();
 }
 
 function render({ model, el }) {
@@ -203,6 +214,7 @@ function render({ model, el }) {
     keep_letters(root);
     hold_controls(root, model);
     keep_focus(root, over.signal);
+    hide_parts(root, model);
   });
   return () => over.abort();
 }
