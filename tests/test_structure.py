@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (37995, 17415),
+    "assistant": (37990, 17405),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -45,7 +45,7 @@ BUDGETS = {
     "assistant/runtime": (685, 380),
     "assistant/session": (4730, 2265),
     "assistant/verify": (2005, 1015),
-    "assistant/wizard": (3575, 1735),
+    "assistant/wizard": (3575, 1720),
     "docs": (600, 285),
     "tests": (40555, 19515),
 }

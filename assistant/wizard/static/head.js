@@ -172,6 +172,24 @@ function hide_parts(root, model) {
   hide();
 }
 
+// What was opened in a drawing stays open when it is made anew: known by its key or words, and which of those alike.
+function keep_open(root) {
+  const opened = new Set();
+  const inside = (node) => [node, ...(node.querySelectorAll?.("details") ?? [])].filter((one) => one.matches?.("details"));
+  const folds = (nodes) => {
+    const alike = {};
+    return [...nodes].flatMap(inside).map((fold) => {
+      const name = fold.dataset.file ?? fold.firstElementChild.textContent;
+      return [fold, `${name} ${(alike[name] = (alike[name] ?? 0) + 1)}`];
+    });
+  };
+  const drawn = ({ removedNodes, addedNodes }) => {
+    for (const [fold, name] of folds(removedNodes)) opened[fold.open ? "add" : "delete"](name);
+    for (const [fold, name] of folds(addedNodes)) fold.open ||= opened.has(name);
+  };
+  new MutationObserver((records) => records.forEach(drawn)).observe(root, { childList: true, subtree: true });
+}
+
 function render({ model, el }) {
   const gone = element("div", "ptsa-gone", { role: "alert" });
   const head = element("div", "ptsa-head");
@@ -214,6 +232,7 @@ function render({ model, el }) {
     keep_letters(root);
     hold_controls(root, model);
     keep_focus(root, over.signal);
+    keep_open(root);
     hide_parts(root, model);
   });
   return () => over.abort();
