@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38175, 17505),
+    "assistant": (38170, 17495),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -41,13 +41,13 @@ BUDGETS = {
     "assistant/parsers": (1595, 680),
     "assistant/plan": (2530, 1225),
     "assistant/privacy": (720, 150),
-    "assistant_addons/projects": (4735, 2395),
+    "assistant_addons/projects": (4740, 2395),
     "assistant/runtime": (685, 380),
     "assistant/session": (4740, 2270),
     "assistant/verify": (2005, 1015),
-    "assistant/wizard": (3585, 1735),
+    "assistant/wizard": (3580, 1725),
     "docs": (600, 285),
-    "tests": (40625, 19540),
+    "tests": (40645, 19555),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from typing import Any
 
@@ -35,7 +35,7 @@ from assistant.wizard.head import (
     write_notebook,
 )
 from assistant.wizard.panels import LATER, PAGES, PageView, Part, busy_footer, find_file
-from assistant.wizard.shared_widgets import DRAWING, Drawing, Fold, Foot, Head, make, reword, shared
+from assistant.wizard.shared_widgets import DRAWING, Drawing, Fold, Foldable, Foot, Head, make, reword, shared
 
 PAUSE_SECONDS = 0.1  # between drawings; chosen: smooth to the eye, and few messages for a remote browser
 LOOK_SECONDS = 1.0  # chosen: after which the thread that draws sees that its wizard was closed
@@ -146,10 +146,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             if self._drawn.running is not state.running:
                 self._since = time.time()
             self._drawn = state
+            self.banner.value = draw_banner(state)
             with self.head.hold_sync():
                 draw_head(self.head, state)
-            self.banner.value = draw_banner(state)
-            self._draw_page(state)
+                self._draw_page(state)
             with self.foot.hold_sync():
                 self._draw_foot(state)
 
@@ -158,19 +158,25 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         page = state.page
         if page not in self._pages:
             self._pages[page] = PAGES[page](self.session)
-        with self._pages[page].quiet():
-            self._pages[page].follow(state)
-        parts = (self.banner, *self._in_sight(self._pages[page].parts))
+        view = self._pages[page]
+        with view.quiet():
+            view.follow(state)
+        parts = (self.banner, *self._in_place(view.parts))
         if self.middle.children != parts:
             self.middle.children = parts
+        self.head.hidden = [place for place, part in enumerate(parts) if part in view.hidden]
 
-    def _in_sight(self, parts: Iterable[widgets.Widget]) -> Iterable[widgets.Widget]:
-        """Yield the parts of a page and, after each fold that is open, what it holds; a fold that moves draws anew."""
+    def _in_place(self, parts: Sequence[widgets.Widget]) -> Iterable[widgets.Widget]:
+        """Yield the parts of a page, and each fold's box after it; the page is drawn anew when one of them is opened.
+
+        The last box has its place once it holds something: nothing stands below it.
+        """
         for part in parts:
             yield part
-            if isinstance(part, Fold):
+            if isinstance(part, Foldable):
                 part.observe(self._refold, "unfolded")
-                yield from part.children if part.unfolded else ()
+            if isinstance(part, Fold) and (part is not parts[-1] or part.box.children):
+                yield part.box
 
     def _refold(self, _change: object) -> None:
         with DRAWING:

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -124,7 +124,8 @@ class Head(anywidget.AnyWidget):
     """The title, the ways to the other pages, and the language.
 
     A press arrives as `{"page": key}` or `{"language": code}`; `links` are (key, words), `languages` (code, name).
-    `view` changes with what is shown: its heading then takes the focus. While `held`, no control can be changed.
+    `view` changes with what is shown: its heading then takes the focus. While `held`, no control can be changed. Of the
+    page's parts those whose places are `hidden` are not seen.
     `{"file": key, "view": id}` asks for a file, which is sent to that view alone, with what else the message said.
     """
 
@@ -138,6 +139,7 @@ class Head(anywidget.AnyWidget):
     view = traitlets.Unicode().tag(sync=True)
     words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
     held = traitlets.Bool().tag(sync=True)
+    hidden: traitlets.List[int] = traitlets.List().tag(sync=True)
 
 
 class Foot(anywidget.AnyWidget):
@@ -172,17 +174,35 @@ class Foot(anywidget.AnyWidget):
             self.progress = {**progress, **figures, "at": time.time()}
 
 
-class Fold(anywidget.AnyWidget):
-    """A line that shows and hides its `children`; they are in the page, and in the browser, while it is unfolded."""
+class Foldable(anywidget.AnyWidget):
+    """A line that shows and hides something."""
 
     _esm = join_modules("fold.js")
-    children: tuple[widgets.Widget, ...] = ()
 
     title = traitlets.Unicode().tag(sync=True)
     unfolded = traitlets.Bool().tag(sync=True)
 
 
-class Details(Fold):
+class Fold(Foldable):
+    """A line that shows and hides the `box` that stands below it.
+
+    The widgets that it `holds` are put there, and so sent to the browser, when it is unfolded for the first time.
+    """
+
+    holds: tuple[widgets.Widget, ...] = ()
+
+    @cached_property
+    def box(self) -> widgets.VBox:
+        """The place of what is shown and hidden."""
+        return make(widgets.VBox, _dom_classes=("ptsa-folded",))
+
+    @traitlets.observe("unfolded")
+    def _fill(self, _change: object) -> None:
+        if self.holds:
+            self.box.children = self.holds
+
+
+class Details(Foldable):
     """A line that shows and hides HTML of its own, which is written and sent to the browser while it is unfolded.
 
     Whoever shows it draws its page anew when it is unfolded.

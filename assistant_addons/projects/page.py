@@ -83,7 +83,8 @@ class PurposePart(AddonPart):
             self._machine, self._fits = machine, {recipe.key: judge_fit(recipe, machine) for recipe in recipes()}
         chosen = find_bundle(state.choices.request.bundle).key
         area = self._open or area_of(chosen)
-        self.cards.value = draw_areas(area, self._fits) + draw_area(area, chosen, self._fits)
+        drawn = draw_areas(area, self._fits) + draw_area(area, chosen, self._fits)
+        self.cards.value = drawn if machine else html.NOTHING
         self.project.value = state.choices.request.project
 
 

@@ -7,9 +7,10 @@ import re
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextvars import ContextVar
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -53,7 +54,7 @@ from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES, setup
 from assistant.wizard.panels.export import find_file, read_files
 from assistant.wizard.panels.setup import Offer
-from assistant.wizard.shared_widgets import Details, Fold
+from assistant.wizard.shared_widgets import Details, Foldable
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
@@ -94,14 +95,16 @@ def test_where_no_widget_is_drawn_plain_text_says_what_to_do(wizard: SetupWizard
     assert "python -m assistant setup" in text
 
 
-def html_of(widget: widgets.Widget) -> str:
-    """Gather all HTML below a widget, every fold opened."""
-    for child in getattr(widget, "children", ()):
-        if isinstance(child, Fold):
+def html_of(widget: widgets.Widget, hidden: Collection[int] = ()) -> str:
+    """Gather all HTML below a widget, every fold opened; what stands at a `hidden` place is out of sight."""
+    if isinstance(widget, SetupWizard):
+        return html_of(widget.middle, widget.head.hidden)
+    for place, child in enumerate(getattr(widget, "children", ())):
+        if isinstance(child, Foldable) and place not in hidden:
             child.unfolded = True  # the page then holds what is below it
     own = widget.value if isinstance(widget, widgets.HTML | Details) else ""
-    below = () if isinstance(widget, Fold) else getattr(widget, "children", ())
-    return own + "".join(html_of(child) for child in below)
+    below = enumerate(getattr(widget, "children", ()))
+    return own + "".join(html_of(child) for place, child in below if place not in hidden)
 
 
 def offer_of(shown: SetupWizard) -> Offer:
@@ -382,8 +385,8 @@ def test_hostile_text_of_a_saved_setup_is_shown_as_text(tmp_path: Path) -> None:
     host = ReplayHost(load(MACHINE))
     shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in offer_of(shown).drawing.value
-    assert "&lt;img" in offer_of(shown).drawing.value
+    assert "another machine" in offer_of(shown).drawn
+    assert "&lt;img" in offer_of(shown).drawn
     assert Tags(html_of(shown)).found == []
     shown.close()
 
@@ -599,11 +602,11 @@ def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: P
     session.begin(Task.PLAN)
     shown = wizard_on(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in offer_of(shown).drawing.value
-    assert "RTX 4090" in offer_of(shown).drawing.value
-    assert "offer:resume" not in offer_of(shown).drawing.value
+    assert "another machine" in offer_of(shown).drawn
+    assert "RTX 4090" in offer_of(shown).drawn
+    assert "offer:resume" not in offer_of(shown).drawn
     press_on(shown, "offer:drop")
-    assert not offer_of(shown).drawing.value
+    assert not offer_of(shown).drawn
     assert store.read() is None
     shown.close()
 
@@ -617,10 +620,10 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
-    assert "got as far as Install" in offer_of(shown).drawing.value
+    assert "got as far as Install" in offer_of(shown).drawn
     press_on(shown, "offer:resume")
     assert shown.session.state.plan == session.state.plan
-    assert not offer_of(shown).drawing.value
+    assert not offer_of(shown).drawn
     shown.close()
 
 
@@ -637,7 +640,7 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
     shown = wizard_on(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
-    assert "is finished" in offer_of(shown).drawing.value
+    assert "is finished" in offer_of(shown).drawn
     assert shown.foot.buttons[0] == ("main", "Use it", True)
     shown.press("main")
     assert shown.session.state.environment == made
@@ -684,7 +687,7 @@ def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> 
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
     shown.speak("zh_CN")
-    hidden = not offer_of(shown).drawing.value
+    hidden = not offer_of(shown).drawn
     shown.speak("en")
     shown.close()
     assert hidden
@@ -703,6 +706,22 @@ def test_the_shells_pip_is_nobodys_trouble_here(tmp_path: Path) -> None:
         shown = wizard_on(Session(NoHost(), InlineRunner(), Store(tmp_path), state=state))
         assert html_of(shown).count("Told.") == count
         shown.close()
+
+
+def test_no_part_of_a_page_moves_as_others_come_and_go() -> None:
+    """The browser makes all that stands below such a part anew: a press on a fold would be lost, and what was open."""
+    shown = wizard_on(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
+    page, placed = shown._pages[Page.SETUP], [shown.middle.children]
+    shown.middle.observe(lambda change: placed.append(change["new"]), "children")
+    assert page.why in page.hidden
+    shown.session.begin(Task.DETECT)
+    assert page.why not in page.hidden
+    changes_of(shown).backend.value = "cpu"
+    shown.session.dispatch(Failed(step=Step.INSTALL, message=""))
+    assert page.log not in page.hidden
+    assert {placed[-1][place] for place in shown.head.hidden} == page.hidden
+    assert all(later[: len(before)] == before for before, later in pairwise(placed))
+    shown.close()
 
 
 def test_another_answer_makes_another_plan_by_itself(wizard: SetupWizard) -> None:

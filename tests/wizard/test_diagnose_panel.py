@@ -89,7 +89,7 @@ def page_of(session: Session) -> WrongPage:
 
 def ways_of(page: WrongPage) -> str:
     """Open the fold of the other fixes, and give what it shows; "" where there are none."""
-    page.others.unfolded = page.others in page.parts
+    page.others.unfolded = page.others not in page.hidden
     page.follow(page.session.state)
     return str(page.others.value) if page.others.unfolded else ""
 
@@ -217,7 +217,7 @@ def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -
     session.dispatch(Paste(log='OSError: [WinError 126] Error loading "C:\\v\\torch\\lib\\fbgemm.dll"'))
     press(page)
     assert session.state.diagnosed.source.elsewhere
-    assert "On another computer" in page.head.value
+    assert "On another computer" in page.answer.value
     assert page.footer(session.state).label == "Find the cause"
     assert "data-press" not in ways_of(page)
 
@@ -314,7 +314,7 @@ def test_without_a_program_no_programs_arguments_are_told() -> None:
     """A log that names none is not answered with those of six."""
     session = on("linux-arch-rx6700xt-directml", NO_DIRECTML)
     page = page_of(session)
-    assert "The program asks for DirectML" in page.head.value
+    assert "The program asks for DirectML" in page.answer.value
     assert not any(name in page.answer.value + ways_of(page) for name in ("InvokeAI", "SD.Next", "ComfyUI,"))
 
 
@@ -330,7 +330,7 @@ def test_a_better_build_for_the_card_is_named() -> None:
     session = on("windows11-rx7800xt", NO_MEMORY)
     page = page_of(session)
     assert session.state.diagnosed.diagnoses[0].key == "oom"
-    assert "SD.Next on your AMD Radeon RX 7800 XT: Not enough memory on the device" in page.head.value
+    assert "SD.Next on your AMD Radeon RX 7800 XT: Not enough memory on the device" in page.answer.value
     assert "PyTorch for ROCm runs on the AMD Radeon RX 7800 XT and suits it better." in page.answer.value
     assert "webui.bat --debug --use-rocm" in page.answer.value
     (fix,) = (fix for fix in session.state.diagnosed.diagnoses[0].remedies if fix.plan)
@@ -349,8 +349,8 @@ def with_remedy(state: State, fix: Remedy, **other: object) -> State:
 def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
     """An old ONNX Runtime is not called PyTorch; pip is that of the environment in the traceback."""
     page = page_of(on("linux-debian12-cpu-container", ABI))
-    assert "onnxruntime was built for NumPy 1, and NumPy 2 is installed" in page.head.value
-    assert "PyTorch was built" not in page.head.value + page.answer.value
+    assert "onnxruntime was built for NumPy 1, and NumPy 2 is installed" in page.answer.value
+    assert "PyTorch was built" not in page.answer.value
     assert "/srv/app/env/bin/python -m pip install &quot;numpy&lt;2&quot;" in page.answer.value
     assert "/srv/app/env/bin/python -m pip install --upgrade onnxruntime" in ways_of(page)
 

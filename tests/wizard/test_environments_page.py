@@ -83,7 +83,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     assert "broken</span>" in card(wizard, path)
     assert buttons(wizard, path) == ["check", "mend", "keep"]
     press(wizard, "mend", path)
-    shown = str(page_of(wizard).difference.value)
+    shown = str(page_of(wizard).lead.value)
     assert "What would change in broken" in shown
     assert "numpy 2.1.0 → 1.26.4" in shown
     assert "onnxruntime-gpu 1.20 is removed" in shown
@@ -109,7 +109,7 @@ def test_not_now_changes_nothing(wizard: SetupWizard, loopback_index: LoopbackIn
     press(wizard, "mend", broken.target)
     wizard.press("other0")
     assert wizard.session.state.environments.repair is None
-    assert page_of(wizard).rows in wizard.middle.children
+    assert page_of(wizard).rows not in page_of(wizard).hidden
     assert broken.picture() == before
 
 

@@ -27,7 +27,7 @@ from assistant.session.state import Exported, Installed, Page, Phase, State, Ste
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
-from assistant.wizard.shared_widgets import Details, Fold
+from assistant.wizard.shared_widgets import Details, Foldable
 
 MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
 # Names that are the same in every language, and what stands in a hint as an example to type.
@@ -77,7 +77,7 @@ class Texts(HTMLParser):
 
 def texts_of(widget: widgets.Widget) -> Iterator[str]:
     """Give every text of a widget and of those below it."""
-    if isinstance(widget, Fold):
+    if isinstance(widget, Foldable):
         widget.unfolded = True
         yield widget.title
     if isinstance(widget, widgets.HTML | Details):
@@ -192,7 +192,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     for seen in (host, ReplayHost(load("macos14-m1"))):
         shown = wizard_on(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
         shown.session.begin(Task.DETECT)
-        assert shown._pages[Page.SETUP].offer.drawing.value
+        assert shown._pages[Page.SETUP].offer.drawn
         known = replace(shown.session.state, log=(to_json(whole(session.state)),))
         assert strange(told | set(said_by(shown)), known) == set()
         shown.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -57,10 +57,12 @@ class Part:
 class PageView(Part):
     """One page below the head: made once, then brought up to date by `follow`.
 
-    `parts` are in the middle from top to bottom; they may change with the state.
+    `parts` are in the middle from top to bottom, and stay there as long as the heading: of a part that comes or goes
+    the browser makes all below anew, and a press meanwhile is lost. Those that are not to be seen are `hidden`.
     """
 
     parts: tuple[widgets.Widget, ...] = ()
+    hidden: Collection[widgets.Widget] = ()
 
     def footer(self, state: State) -> Footer:
         """Return what the footer offers on this page while nothing is changed."""
@@ -81,7 +83,7 @@ class PageView(Part):
 
 def close_all(widget: widgets.Widget) -> None:
     """Free a widget's model and those of all that it holds."""
-    for child in getattr(widget, "children", ()):
+    for child in (widget.box,) if isinstance(widget, Fold) else getattr(widget, "children", ()):
         close_all(child)
     widget.close()
 
@@ -168,7 +170,7 @@ class AddonParts:
         self.shown[name] = part
         if part.title():
             self.folds[name] = make(Fold, title=part.title)
-            self.folds[name].children = part.parts
+            self.folds[name].holds = part.parts
             self.folds[name].observe(lambda _change: part.fill(), "unfolded")
 
     @property
@@ -188,8 +190,3 @@ class AddonParts:
     def pressed(self, key: str) -> tuple[Action, ...]:
         """Return what a press on a card of any add-on does."""
         return tuple(action for part in self.shown.values() for action in part.pressed(key))
-
-    def close(self) -> None:
-        """Free every model."""
-        for widget in (*self.parts, self.note):
-            close_all(widget)

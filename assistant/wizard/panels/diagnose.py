@@ -99,16 +99,18 @@ class WrongPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.head, self.aside, self.answer, self.samples = (make(Drawing) for _number in range(4))
-        self.lines = make(Drawing)
+        self.answer, self.lines, self.aside, self.samples = (make(Drawing) for _number in range(4))
         self.aside.add_class("ptsa-aside")
         self.box = LogBox(*_box_callbacks(session))
         self.others = make(Details)
         self.addons = AddonParts(session, Page.WRONG)
+        # What the user came for stands first: what was looked at already, then the answer.
+        answered = (self.answer, self.others, self.lines)
+        self.parts = (*answered, self.aside, self.box, self.samples, *self.addons.parts)
 
     def follow(self, state: State) -> None:
         """Show what was looked at or the answer, the log as the state has it, the fixes, and the add-ons."""
-        self.head.value, self.answer.value, self.aside.value = draw_title(state), draw_causes(state), draw_aside(state)
+        self.answer.value, self.aside.value = draw_title(state) + draw_causes(state), draw_aside(state)
         with self.box.hold_sync():
             self.box.words, self.box.language = _box_words(), html_language()
             self.box.shown = {name: getattr(state.pasted, name) for name in ("text", "tail", "size", "lines", "name")}
@@ -117,18 +119,15 @@ class WrongPage(PageView):
         shown = state.running is Task.MEND or state.mended
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
         self.addons.update(state)
-        folded = (self.others,) if help_for_first_cause(state).others else ()
-        answered = (self.answer, *folded, *((self.lines,) if self.lines.value else ()))
         fresh = not state.pasted.text and not state.failed_cell
         self.samples.value = draw_samples() if fresh else html.NOTHING
-        # What the user came for stands first: what was looked at already, then the answer.
-        self.parts = (self.head, *answered, self.aside, self.box, self.samples, *self.addons.parts)
 
     def _follow_ways(self, state: State) -> None:
         """Show the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
         count = len(help_for_first_cause(state).others)
         self.others.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", count))
         self.others.draw(lambda: draw_ways(state))
+        self.hidden = () if count else (self.others,)
 
     def pressed(self, key: str, state: State) -> tuple[ButtonAction, ...]:
         """Return what a card or a button does: another fix, a sample, whose log it is, a row of the doctor's list."""
@@ -146,12 +145,6 @@ class WrongPage(PageView):
     def footer(self, state: State) -> Footer:
         """Return the footer of `make_footer`."""
         return make_footer(state)
-
-    def close(self) -> None:
-        """Free every model."""
-        drawn = (self.head, self.aside, self.answer, self.samples, self.lines)
-        for widget in (*drawn, self.box, self.others, self.addons):
-            widget.close()
 
 
 def draw_ways(state: State) -> Markup:

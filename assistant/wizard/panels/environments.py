@@ -126,9 +126,8 @@ class EnvironmentsPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._removing = ""
-        self.lead, self.difference = make(Drawing), make(Drawing)
+        self.lead, self.rows = make(Drawing), make(Drawing)
         self.log = make(Details, title=_("The log"))
-        self.rows = make(Drawing)
         self.folder = make(
             widgets.Text,
             description=_("Look in another folder"),
@@ -136,16 +135,13 @@ class EnvironmentsPage(PageView):
             continuous_update=False,
         )
         self.folder.observe(self._on_folder, "value")
-        self._list = (self.lead, self.rows, self.folder)
-        self._change = (self.difference, self.log)
-        self.parts = self._list
+        self.parts = (self.lead, self.rows, self.folder, self.log)
 
     def follow(self, state: State) -> None:
         """Show the list or, in its place, the change that is offered or under way."""
         survey, repair = state.survey, state.environments.repair
-        self.parts = self._change if repair else self._list
-        self.lead.value = draw_lead(state)
-        self.difference.value = draw_repair(state, repair) if repair else html.NOTHING
+        self.hidden = (self.rows, self.folder) if repair else (self.log,)
+        self.lead.value = draw_repair(state, repair) if repair else draw_lead(state)
         self.log.draw(lambda: log_view(state.log, state.log_file))
         self.rows.value = draw_environments(survey)
 
@@ -174,11 +170,6 @@ class EnvironmentsPage(PageView):
             note = sentences((say("{name} was mended.", name=summary.name), undo_notice(summary.undo)))
             return Footer(label=say("Set up another"), actions=another, note=note, others=(undo, drop, again))
         return Footer(label=say("Set up another"), actions=another, others=(again,))
-
-    def close(self) -> None:
-        """Free every model, those that are not shown now among them."""
-        for widget in (*self._list, *self._change):
-            widget.close()
 
     def _on_folder(self, change: dict[str, object]) -> None:
         folder = str(change["new"]).strip()

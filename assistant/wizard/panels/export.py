@@ -22,7 +22,7 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
 from assistant.wizard.head import Footer, Other, show_folder
-from assistant.wizard.panels.base import PageView, close_all, failure
+from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
 PACK = "configuration.zip"
@@ -43,17 +43,15 @@ class ExportPage(PageView):
         self.folder = make(widgets.Text, description=_("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Choose(folder=folder.strip()))
         self.formats = make(Drawing)
-        self.fold.children = (self.folder, self.formats)
-        self._before = (self.lead, self.fold)
-        self._after = (self.lead, self.files, self.fold)
-        self.parts = self._before
+        self.fold.holds = (self.folder, self.formats)
+        self.parts = (self.lead, self.files, self.fold)
 
     def follow(self, state: State) -> None:
         """Show the choices and, once they are written, the files."""
         lead = say("As files: for you, for a colleague, for your project, for a bug report.")
         above = (html.heading(say("Save the configuration"), lead), failure(state, Step.EXPORT))
         self.lead.value = joined([*above, draw_purposes(state), draw_written(state)])
-        self.parts = self._after if state.exported.files else self._before
+        self.hidden = () if state.exported.files else (self.files,)
         self.files.draw(lambda: draw_files(state))
         self.formats.value = draw_formats(state)
         self.folder.placeholder = _default_folder(state)
@@ -86,11 +84,6 @@ class ExportPage(PageView):
             note=next(iter(reasons), ""),
             others=(*show, Other(label=say("Back"), actions=(Show(page=Page.SETUP),))),
         )
-
-    def close(self) -> None:
-        """Free every model, those that are not shown now among them."""
-        for widget in self._after:
-            close_all(widget)
 
 
 def usual_purpose(state: State) -> tuple[Choose, ...]:

@@ -296,7 +296,6 @@ class Done(PageView):
         self.at_cell = at_cell  # whether a notebook waits for it whose cell failed
         self.adding = make(Drawing)
         self.checks = make(Details, title=_("The checks, one by one, with times"))
-        self.where = make(Details, title=_("Where it is"))
         self.next = make(Drawing)
         self.opened = False  # whether the first notebook was asked for
         self.packages = make(
@@ -304,8 +303,8 @@ class Done(PageView):
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
         self.fold = make(Fold, title=_("Add packages"))
-        self.fold.children = (self.packages, self.adding)
-        self.parts = (self.next, self.fold, self.checks, self.where)
+        self.fold.holds = (self.packages, self.adding)
+        self.parts = (self.next, self.fold, self.checks)
 
     def _add(self, text: str) -> None:
         """Begin to work out what adding packages would change, unless the text is empty."""
@@ -335,8 +334,8 @@ class Done(PageView):
         if state.report:
             report = state.report
             self.checks.draw(lambda: draw_checks(report))
-        self.where.draw(lambda: draw_ready(state))
-        self.next.value = html.cards(say("What next?"), _next_actions(state, opened=self.opened)) + draw_pack(state)
+        cards = html.cards(say("What next?"), _next_actions(state, opened=self.opened))
+        self.next.value = cards + html.details(say("Where it is"), draw_ready(state)) + draw_pack(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
     def footer(self, state: State) -> Footer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -65,36 +65,36 @@ class SetupPage(PageView):
         self.why = make(Details, title=_("Why this one, and what else would work"))
         self.commands = make(Details, title=_("The exact commands and the folder"))
         self.log = make(Details, title=_("The log"))
-        changes = (self.changes.fold,)
+        addons, changes = self.addons.parts, (self.changes.fold,)
         self._views = {
-            Stage.LOOKING: (self.lead, self.aside, *changes),
-            Stage.READY: (self.lead, self.aside, *self.addons.parts, self.why, self.commands, *changes),
-            Stage.WORKING: (self.lead, self.aside, self.log),
-            Stage.FAILED: (self.lead, self.aside, self.log, *changes),
+            Stage.LOOKING: changes,
+            Stage.READY: (*addons, self.why, self.commands, *changes),
+            Stage.WORKING: (self.log,),
+            Stage.FAILED: (self.log, *changes),
         }
-        self._unplanned = (self.lead, self.aside, *self.addons.parts, self.log, *changes)
-        self._unresolved = (self.lead, self.aside, *self.addons.parts, self.why, self.log, *changes)
-        self.parts = self._views[Stage.LOOKING]
+        self._unplanned = (*addons, self.log, *changes)
+        self._unresolved = (*addons, self.why, self.log, *changes)
+        self._folded = (*addons, self.why, self.commands, self.log, *changes)
+        self.parts = self._choice = (self.lead, self.aside, *self._folded)
 
     @cached_property
     def done(self) -> Done:
         """What comes after a setup; made when the first one is finished."""
-        done = Done(self.session, at_cell=self._at_cell)
-        self._views[Stage.DONE] = (self.lead, self.aside, *done.parts, self.log)
-        return done
+        return Done(self.session, at_cell=self._at_cell)
 
     def follow(self, state: State) -> None:
         """Show the widgets of the state's stage, and in them the plan, the commands, the log and the controls."""
         now = find_stage(state)
+        self.parts = self._choice
         if now is Stage.DONE:
             self.done.follow(state)
+            self.parts = (self.lead, self.aside, *self.done.parts, self.log)
         self.offer.draw(state)
         failed = self._unplanned if has_no_plan(state) else self._unresolved if is_unresolved(state) else None
-        lead, aside, *rest = failed or self._views[now]
-        offer = (self.offer.drawing,) if self.offer.drawing.value and now in {Stage.READY, Stage.FAILED} else ()
-        self.parts = (lead, aside, *offer, *rest)
+        self.hidden = set(self._folded).difference(failed or self._views.get(now, self._folded))
         self.receipt.follow(state)
-        self.lead.value = draw_working(state, self.receipt) if now is Stage.WORKING else DRAWN[now](state)
+        lead = draw_working(state, self.receipt) if now is Stage.WORKING else DRAWN[now](state)
+        self.lead.value = lead + (self.offer.drawn if now in {Stage.READY, Stage.FAILED} else html.NOTHING)
         self.aside.value = self._draw_aside(now, state)
         if state.planning and state.plan:
             planning, plan = state.planning, state.plan
@@ -158,11 +158,9 @@ class SetupPage(PageView):
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
-        for widget in (*self._every_part(), self.offer.drawing, self.changes.fault, self.addons):
+        done = self.done.parts if "done" in vars(self) else ()
+        for widget in (*self._choice, *done, self.changes.fault):
             close_all(widget)
-
-    def _every_part(self) -> Iterable[widgets.Widget]:
-        return dict.fromkeys(part for parts in self._views.values() for part in parts)
 
 
 DRAWN = {
@@ -180,21 +178,21 @@ class Offer:
     """Offers to go on with the setup that was saved, until the user has gone on by himself."""
 
     def __init__(self, session: Session) -> None:
-        self.drawing = make(Drawing)
+        self.drawn = html.NOTHING
         self._session, self.saved = session, session.read_saved()
         self.installed = False  # whether what is offered stands already, so that going on is what most will want
 
     def draw(self, state: State) -> None:
-        """Show how far the saved setup came and the buttons to go on, or why that is impossible here.
+        """Draw how far the saved setup came and the buttons to go on, or why that is impossible here.
 
-        Show nothing if nothing is worth continuing, on a simulated machine, and for good once there is an environment;
+        Draw nothing if nothing is worth continuing, on a simulated machine, and for good once there is an environment;
         and no buttons if the setup is finished and nothing else was chosen: the footer has them.
         """
         if state.environment:
             self.saved = None
         saved, found = self.saved, state.detection
         worth = saved and (saved.state is None or is_worth_continuing(saved.state))
-        self.installed, self.drawing.value = False, html.NOTHING
+        self.installed, self.drawn = False, html.NOTHING
         if not (worth and saved and found) or state.machine or state.environment:
             return
         reason = why_not_continuable(saved, found.machine)
@@ -208,7 +206,7 @@ class Offer:
             *([] if saved.in_use or self.installed else [html.button(say("Start over"), f"{OFFER}:drop")]),
         ]
         row = tag("div", *buttons, class_="ptsa-buttons") if buttons else html.NOTHING
-        self.drawing.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines), row)
+        self.drawn = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines), row)
 
     @property
     def actions(self) -> tuple[Resume, ...]:
@@ -276,8 +274,7 @@ class Changes(Part):
         self._refused: Refused | None = None
         self.fault = make(Drawing)
         self.fold = make(Fold, title=_("Change something: machine, version, Python, folder, nightly builds"))
-        self.box = make(widgets.VBox)
-        self.fold.children = (self.box,)
+        self.box = self.fold.box
         self.fold.observe(lambda _change: self._open(), "unfolded")
 
     def _open(self) -> None:

@@ -142,7 +142,7 @@ function hold_controls(root, model) {
   hold();
 }
 
-// A node that is redrawn or disabled takes the focus away with it: the new node of that key takes it up, else the
+// A node that is redrawn, hidden or disabled takes the focus away with it: the new node of that key takes it up, else the
 // heading, until the user goes elsewhere.
 function keep_focus(root, signal) {
   let inside = false;
@@ -157,8 +157,37 @@ function keep_focus(root, signal) {
     if (again) again.focus({ preventScroll: true });
     else focus_heading(root);
   };
-  const changes = { childList: true, subtree: true, attributeFilter: ["disabled"] };
+  const changes = { childList: true, subtree: true, attributeFilter: ["disabled", "hidden"] };
   new MutationObserver(() => setTimeout(take_up)).observe(root, changes);
+}
+
+// A part of the page that is not to be seen keeps its place among the others, of which none is made anew.
+function hide_parts(root, model) {
+  const hide = () => {
+    const parts = root.querySelectorAll(":scope > .ptsa-middle > *");
+    parts.forEach((part, place) => (part.hidden = model.get("hidden").includes(place)));
+  };
+  model.on("change:hidden", hide);
+  new MutationObserver(hide).observe(root, { childList: true, subtree: true });
+  hide();
+}
+
+// What was opened in a drawing stays open when it is made anew: known by its key or words, and which of those alike.
+function keep_open(root) {
+  const opened = new Set();
+  const inside = (node) => [node, ...(node.querySelectorAll?.("details") ?? [])].filter((one) => one.matches?.("details"));
+  const folds = (nodes) => {
+    const alike = {};
+    return [...nodes].flatMap(inside).map((fold) => {
+      const name = fold.dataset.file ?? fold.firstElementChild.textContent;
+      return [fold, `${name} ${(alike[name] = (alike[name] ?? 0) + 1)}`];
+    });
+  };
+  const drawn = ({ removedNodes, addedNodes }) => {
+    for (const [fold, name] of folds(removedNodes)) opened[fold.open ? "add" : "delete"](name);
+    for (const [fold, name] of folds(addedNodes)) fold.open ||= opened.has(name);
+  };
+  new MutationObserver((records) => records.forEach(drawn)).observe(root, { childList: true, subtree: true });
 }
 
 function render({ model, el }) {
@@ -203,6 +232,8 @@ function render({ model, el }) {
     keep_letters(root);
     hold_controls(root, model);
     keep_focus(root, over.signal);
+    keep_open(root);
+    hide_parts(root, model);
   });
   return () => over.abort();
 }
