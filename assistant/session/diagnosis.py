@@ -350,11 +350,11 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
     It is "other" if its system differs, if none of the GPUs that it names is here, nor the target (gfx…) that it
-    prints, or if it shows causes that are impossible here; "same" only if the system does not differ and a GPU that it
-    names is here. A person's word decides where no GPU does.
+    prints, if a person says so in it, or if it shows causes that are impossible here; "same" only if the system does
+    not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
-    if stated.os and here.os and stated.os != here.os:
+    if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
         return "other"
     if stated.gpus and has_gpu_facts(here):
         verdicts = [_is_same_gpu(gpu, other) for gpu in stated.gpus for other in here.gpus]
@@ -362,7 +362,7 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if "for-another" in log.prose.told or _prints_other_target(log, here):
+    if _prints_other_target(log, here):
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"
