@@ -15,7 +15,6 @@ from packaging.version import VERSION_PATTERN
 
 from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
-from assistant.host.process import telemetry_off
 from assistant.i18n import Message, Text, _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine
@@ -130,8 +129,7 @@ def _check_sources(plan: Plan) -> Iterator[_Checked]:
             why = foreign_index_fault(url)
             yield f"plan.{place}", url, not why, why
     for name, value in plan.env.items():
-        ours = name in VARIABLES or telemetry_off().get(name) == value
-        yield f"plan.env.{name}", value, ours, _("no plan sets this variable")
+        yield f"plan.env.{name}", value, name in VARIABLES, _("no plan sets this variable")
         yield f"plan.env.{name}", value, bool(_VALUE.fullmatch(value)), _("such values can name files or commands")
 
 
