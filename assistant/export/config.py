@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
+from pathlib import Path
 from typing import Literal
 
 from packaging.utils import canonicalize_name
@@ -154,6 +155,10 @@ class Config(Record, frozen=True, omit_defaults=False):
     lock: str = ""
     locked: int = 0
     schema: Literal[1] = 1
+
+    def is_called(self, folder: Path) -> bool:
+        """Return whether a folder has the name that is kept of the environment's path."""
+        return without_path(replace(self.environment, path=str(folder))).path == self.environment.path
 
     def same_hardware(self, here: Machine) -> bool:
         """Return whether its lock fits a machine: the same system, processor and GPUs."""
