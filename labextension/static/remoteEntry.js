@@ -15,7 +15,7 @@
       file: "set-up-pytorch.ipynb",
       call: "open_wizard()",
       code: "Set up PyTorch: show the notebook's code",
-      starting: "Starting the guided setup …",
+      starting: "Starting the guided setup, which takes about ten seconds …",
       unopened: "The notebook could not be opened",
       ask: "Something is wrong?",
       asked: "Find the cause of what this cell printed, and what mends it",
@@ -29,7 +29,7 @@
       file: "set-up-pytorch.ipynb",
       call: 'open_wizard(language="zh_CN")',
       code: "配置 PyTorch：显示笔记本代码",
-      starting: "正在启动安装向导……",
+      starting: "正在启动安装向导，大约需要十秒……",
       unopened: "无法打开该笔记本",
       ask: "遇到问题？",
       asked: "查找该单元格报错的原因和解决办法",
@@ -69,7 +69,7 @@
     .ptsa-ask:hover { background: var(--jp-layout-color2); }
     .ptsa-ask:focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: 1px; }
     .ptsa-starting { position: absolute; inset: 0; display: grid; place-items: center; pointer-events: none;
-      align-content: center; gap: 1rem; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
+      align-content: center; gap: 1rem; text-align: center; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
     .ptsa-starting::before { content: ""; width: 28px; height: 28px; border: 3px solid var(--jp-border-color2);
       border-top-color: var(--jp-brand-color1); border-radius: 50%; animation: ptsa-turn 1s linear infinite; }
     @keyframes ptsa-turn { to { transform: rotate(1turn); } }
