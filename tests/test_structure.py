@@ -24,16 +24,16 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (37995, 17415),
+    "assistant": (38020, 17425),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
     "assistant/cli": (2620, 1175),
     "assistant/detect": (1400, 695),
     "assistant/diagnose": (4405, 2205),
-    "assistant/export": (1240, 440),
+    "assistant/export": (1240, 445),
     "assistant/host": (3035, 1350),
-    "assistant/install": (5155, 2310),
+    "assistant/install": (5160, 2310),
     "assistant_addons/labs": (2625, 1280),
     "assistant/machines": (40, 15),
     "assistant/model": (1275, 570),
@@ -43,11 +43,11 @@ BUDGETS = {
     "assistant/privacy": (720, 150),
     "assistant_addons/projects": (4735, 2395),
     "assistant/runtime": (685, 380),
-    "assistant/session": (4730, 2265),
+    "assistant/session": (4735, 2265),
     "assistant/verify": (2005, 1015),
-    "assistant/wizard": (3575, 1735),
+    "assistant/wizard": (3590, 1740),
     "docs": (600, 285),
-    "tests": (40540, 19505),
+    "tests": (40590, 19545),
 }
 
 

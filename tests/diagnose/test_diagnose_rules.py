@@ -197,7 +197,9 @@ def test_two_values_of_one_variable_say_when_each_is_right() -> None:
         ways = remedies_for(rule, Machine())
         for name in {name for way in ways for name in way.env}:
             texts = {way.env[name]: way.text for way in ways if name in way.env}
-            assert len(texts) == 1 or all(re.search(r"\bif\b", text, re.IGNORECASE) for text in texts.values()), rule.key
+            assert len(texts) == 1 or all(re.search(r"\bif\b", text, re.IGNORECASE) for text in texts.values()), (
+                rule.key
+            )
 
 
 def test_every_remedy_that_does_something_has_a_check() -> None:
