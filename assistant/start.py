@@ -29,7 +29,7 @@ from assistant.privacy import Lines
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
 # Even an editable installation holds copies of these.
-COPIED = ("labextension/**/*.*", "notebooks/setup.ipynb", "torch_setup_assistant.py")
+COPIED = ("labextension/**/*.*", "notebooks/gallery.ipynb", "notebooks/setup.ipynb", "torch_setup_assistant.py")
 HOME = ROOT / ".assistant"
 LOG = HOME / "start.log"
 TAIL_LINES = 12

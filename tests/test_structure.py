@@ -24,16 +24,16 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38170, 17495),
+    "assistant": (38195, 17500),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
     "assistant/cli": (2630, 1185),
     "assistant/detect": (1400, 695),
     "assistant/diagnose": (4560, 2275),
-    "assistant/export": (1240, 440),
+    "assistant/export": (1240, 445),
     "assistant/host": (3035, 1350),
-    "assistant/install": (5155, 2310),
+    "assistant/install": (5160, 2310),
     "assistant_addons/labs": (2625, 1280),
     "assistant/machines": (40, 15),
     "assistant/model": (1275, 570),
@@ -43,11 +43,11 @@ BUDGETS = {
     "assistant/privacy": (720, 150),
     "assistant_addons/projects": (4740, 2395),
     "assistant/runtime": (685, 380),
-    "assistant/session": (4740, 2270),
+    "assistant/session": (4745, 2275),
     "assistant/verify": (2005, 1015),
-    "assistant/wizard": (3580, 1725),
+    "assistant/wizard": (3595, 1725),
     "docs": (600, 285),
-    "tests": (40645, 19555),
+    "tests": (40695, 19600),
 }
 
 

@@ -175,7 +175,7 @@ def check(
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
         echo_json({"clean": not found, "drift": rows})
     elif found:
-        echo(config)
+        echo(say("{config}, compared with {path}:", config=config, path=folder) if folder else config)
         draw_drifts(found)
         echo(ngettext("{count} thing differs.", "{count} things differ.", len(found)))
     else:

@@ -119,9 +119,10 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
                 hint=_("Rename it and start again."),
             )
     setup = put_copies(place)["setup.ipynb"]
-    echo(say("Your copies of the notebooks are in {folder}.", folder=place), err=True)
+    echo(say("Your copies of the notebooks are in {folder}. Ctrl-C twice stops JupyterLab.", folder=place), err=True)
     address = f"/{'doc' if as_app else 'lab'}/workspaces/{WORKSPACE}/tree/{setup}"
-    options = [f"--notebook-dir={place}", f"--LabApp.default_url={address}"]
+    # At "INFO" two dozen lines surround the one address that matters; it is printed at any level.
+    options = [f"--notebook-dir={place}", f"--LabApp.default_url={address}", "--Application.log_level=WARN"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     searched = filter(None, (str(CONFIGURATION), os.environ.get("JUPYTER_CONFIG_PATH")))

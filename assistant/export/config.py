@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
+from pathlib import Path
 from typing import Literal
 
 from packaging.utils import canonicalize_name
@@ -15,7 +16,6 @@ from packaging.version import VERSION_PATTERN
 
 from assistant.export.packages import lock_text
 from assistant.export.setup import MARKER, Setup, toml_text, without_path
-from assistant.host.process import telemetry_off
 from assistant.i18n import Message, Text, _, render, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine
@@ -130,8 +130,7 @@ def _check_sources(plan: Plan) -> Iterator[_Checked]:
             why = foreign_index_fault(url)
             yield f"plan.{place}", url, not why, why
     for name, value in plan.env.items():
-        ours = name in VARIABLES or telemetry_off().get(name) == value
-        yield f"plan.env.{name}", value, ours, _("no plan sets this variable")
+        yield f"plan.env.{name}", value, name in VARIABLES, _("no plan sets this variable")
         yield f"plan.env.{name}", value, bool(_VALUE.fullmatch(value)), _("such values can name files or commands")
 
 
@@ -156,6 +155,10 @@ class Config(Record, frozen=True, omit_defaults=False):
     lock: str = ""
     locked: int = 0
     schema: Literal[1] = 1
+
+    def is_called(self, folder: Path) -> bool:
+        """Return whether a folder has the name that is kept of the environment's path."""
+        return without_path(replace(self.environment, path=str(folder))).path == self.environment.path
 
     def same_hardware(self, here: Machine) -> bool:
         """Return whether its lock fits a machine: the same system, processor and GPUs."""

@@ -11,7 +11,6 @@ import tomli_w
 
 import assistant.runtime
 from assistant import __version__
-from assistant.host.process import telemetry_off
 from assistant.i18n import say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
@@ -72,12 +71,12 @@ def clean(setup: Setup, known: PrivateNames = NOBODY) -> Setup:
 
 
 def variables(setup: Setup) -> dict[str, str]:
-    """Return the variables of the setup by name: the plan's, those against telemetry, and `INFERENCE_DEVICE`.
+    """Return the variables of the setup by name: the plan's, and `INFERENCE_DEVICE`.
 
     The latter is the device that was verified. Names that no shell can set are left out, and line breaks become spaces:
     no format of these has a way to write one.
     """
-    every = {**telemetry_off(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
+    every = {**setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _VARIABLE.fullmatch(name)}
 
 

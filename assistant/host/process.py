@@ -219,7 +219,7 @@ def _telemetry_switches() -> Mapping[str, str]:
 
 
 def telemetry_off() -> dict[str, str]:
-    """Return the environment variables that turn telemetry off, by name, sorted, for exported files and kernels."""
+    """Return the environment variables that turn telemetry off, by name, sorted, for registered kernels."""
     return dict(sorted(_telemetry_switches().items()))
 
 

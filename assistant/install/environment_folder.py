@@ -160,6 +160,11 @@ class EnvironmentFolder:
         return chosen[0]
 
     @classmethod
+    def of_kernel(cls, name: str) -> Self | None:
+        """Return the environment whose Python a registered kernel starts; None for no such kernel."""
+        return next((cls(path) for path, names in kernel_names_by_environment().items() if name in names), None)
+
+    @classmethod
     def list_made(cls) -> list[Self]:
         """Return the environments that the assistant made: those in its own folder, by path, then those of kernels."""
         folders = sorted(path.parent for path in shared_environments_folder().glob(f"*/{MARKER}"))

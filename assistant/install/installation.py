@@ -295,14 +295,15 @@ def find_reusable(target: Path, site: Site | None, resolution: Resolution) -> En
 
 def list_commands(uv: Uv, target: Path, changing: Site | None) -> tuple[tuple[str, ...], ...]:
     """Return the commands that an installation runs; `changing` is an environment that is changed in place, or None."""
-    folder, lock = Places(target).new, Path(LOCK)
+    places, lock = Places(target), Path(LOCK)
     if changing:
         return (tuple(uv.install_command(Path(changing.python), lock)),)
     rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
     steps = (
-        uv.venv_command(folder),
-        uv.install_command(interpreter(folder), lock, exactly=True),
-        (rename, str(folder), str(target)),
+        uv.venv_command(places.new),
+        uv.install_command(interpreter(places.new), lock, exactly=True),
+        *([(rename, str(target), str(places.old))] if target.exists() else []),
+        (rename, str(places.new), str(target)),
     )
     return tuple(tuple(step) for step in steps)
 

@@ -100,17 +100,21 @@ def check_lock(config: Config, resolution: Resolution) -> None:
 
 
 def find_exported_environment(config: Config, target: str, last: str) -> Path | None:
-    """Return the environment of a configuration: `target`, else one that the assistant made here for such a plan.
+    """Return the environment of a configuration: `target`, its own, else one that the assistant made for such a plan.
 
-    Such a plan has the same backend, torch and Python. Of several the one of the configuration's name is taken, else
-    the one at the path `last`. That path is only compared, never opened. Returns None if there is none; raises
-    `BadInput` for a `target` that is no environment, and if several fit.
+    Its own has the folder's name and the kernel that the configuration names, and may be gone. Such a plan has the same
+    backend, torch and Python. Of several the one of the configuration's name is taken, else the one at the path `last`.
+    That path is only compared, never opened. Returns None if there is none; raises `BadInput` for a `target` that is no
+    environment, and if several fit.
     """
     if target:
         folder = Path(target).expanduser().absolute()
         if folder.exists() and not EnvironmentFolder(folder).exists:
             raise EnvironmentFolder(folder).not_an_environment_error()
         return folder if folder.exists() else None
+    own = EnvironmentFolder.of_kernel(config.environment.kernel or "")
+    if own and config.is_called(own.path):
+        return own.path if own.exists else None
     plan = config.plan
     asked = (plan.backend, plan.torch, plan.python)
     fitting = [
@@ -118,9 +122,8 @@ def find_exported_environment(config: Config, target: str, last: str) -> Path | 
         for made in EnvironmentFolder.list_made()
         if (marker := made.marker) and (marker.plan.backend, marker.plan.torch, marker.plan.python) == asked
     ]
-    named = [folder for folder in fitting if folder.name == config.environment.path]
     lasts = [folder for folder in fitting if str(folder) == last]
-    for group in ([folder for folder in named if folder in lasts], named, lasts, fitting):
+    for group in (list(filter(config.is_called, fitting)), lasts, fitting):
         if len(group) == 1:
             return group[0]
     if fitting:

@@ -1,4 +1,4 @@
-"""The recorded machines as a table for a notebook: what each has, and which PyTorch it gets."""
+"""The shipped machines as a table for a notebook: what each has, and which PyTorch it gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ class Gallery:
     """The table, in the language in force; its caption is all that is printed if HTML cannot be shown."""
 
     def __repr__(self) -> str:
-        return say("Recorded machines and the PyTorch that each of them gets")
+        recorded = sum(load(name).origin == "recorded" for name in shipped())
+        return say(
+            "{count} machines and the PyTorch that each of them gets: {recorded} recorded on real hardware, the others "
+            "composed from published output",
+            count=len(shipped()),
+            recorded=recorded,
+        )
 
     def _repr_html_(self) -> str:
         """Return the table as HTML, by the machines' labels; its style is in each cell, as it has no style sheet."""
@@ -41,7 +47,7 @@ def _machine_row(name: str) -> tuple[str, ...]:
 
 
 def draw_gallery(language: str | None = None) -> Gallery:
-    """Return a table of every recorded machine with its plan; call it as the last line of a cell, which shows it.
+    """Return a table of every shipped machine with its plan; call it as the last line of a cell, which shows it.
 
     `language`, "en" or "zh_CN", by default the environment's, is that of the whole kernel from then on. A machine's
     name opens it in the wizard: `open_wizard("macos14-m1")`.

@@ -15,7 +15,7 @@
       file: "set-up-pytorch.ipynb",
       call: "open_wizard()",
       code: "Set up PyTorch: show the notebook's code",
-      starting: "Starting the guided setup …",
+      starting: "Starting the guided setup, which takes about ten seconds …",
       unopened: "The notebook could not be opened",
       ask: "Something is wrong?",
       asked: "Find the cause of what this cell printed, and what mends it",
@@ -29,7 +29,7 @@
       file: "set-up-pytorch.ipynb",
       call: 'open_wizard(language="zh_CN")',
       code: "配置 PyTorch：显示笔记本代码",
-      starting: "正在启动安装向导……",
+      starting: "正在启动安装向导，大约需要十秒……",
       unopened: "无法打开该笔记本",
       ask: "遇到问题？",
       asked: "查找该单元格报错的原因和解决办法",
@@ -69,7 +69,7 @@
     .ptsa-ask:hover { background: var(--jp-layout-color2); }
     .ptsa-ask:focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: 1px; }
     .ptsa-starting { position: absolute; inset: 0; display: grid; place-items: center; pointer-events: none;
-      align-content: center; gap: 1rem; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
+      align-content: center; gap: 1rem; text-align: center; color: var(--jp-ui-font-color1); font-size: var(--jp-ui-font-size2); }
     .ptsa-starting::before { content: ""; width: 28px; height: 28px; border: 3px solid var(--jp-border-color2);
       border-top-color: var(--jp-brand-color1); border-radius: 50%; animation: ptsa-turn 1s linear infinite; }
     @keyframes ptsa-turn { to { transform: rotate(1turn); } }
@@ -92,8 +92,8 @@
   const folder_of = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
   const inside = (folder, name) => (folder ? `${folder}/${name}` : name);
 
-  async function shipped_notebook() {
-    const answer = await fetch(new URL("setup.ipynb", HERE), { cache: "no-cache" });
+  async function shipped_notebook(name) {
+    const answer = await fetch(new URL(name, HERE), { cache: "no-cache" });
     if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
     const notebook = await answer.json();
     for (const cell of notebook.cells) cell.source = text_of(cell.source);
@@ -101,7 +101,7 @@
   }
 
   async function guided_notebook(words) {
-    const notebook = await shipped_notebook();
+    const notebook = await shipped_notebook("setup.ipynb");
     for (const cell of notebook.cells) {
       if (cell.cell_type !== "code") continue;
       Object.assign(cell, { outputs: [], execution_count: null, source: cell.source.replace(CALLS[0], words.call) });
@@ -124,7 +124,7 @@
   }
 
   // Whether a notebook holds our code and no other. What its metadata say is no proof.
-  function is_guided(notebook, shipped) {
+  function holds_code_of(notebook, shipped) {
     const ours = shipped.cells.filter((cell) => cell.cell_type === "code").map((cell) => cell.source);
     const found = [...notebook.model.cells].filter((cell) => cell.type === "code");
     const same = (cell, index) =>
@@ -207,12 +207,21 @@
 
     async run() {
       const { content, sessionContext } = this.panel;
-      if (!this.shown || this.panel.isDisposed || !is_guided(content, await this.lab.shipped)) return;
+      if (!this.shown || this.panel.isDisposed || !holds_code_of(content, await this.lab.setup)) return;
       const alone = await leave_folder(sessionContext.session.kernel);
       const went_well = alone && (await this.lab.run_all(content, sessionContext));
       if (!went_well && this.shown) this.show(false); // the instructions say what to do
       this.starting.remove();
     }
+  }
+
+  // The gallery runs by itself and stays a notebook to be read; there is nothing to save.
+  async function run_gallery({ content, context, sessionContext }, lab) {
+    await ready(sessionContext);
+    if (!holds_code_of(content, await lab.gallery)) return;
+    if (!(await leave_folder(sessionContext.session.kernel))) return;
+    await lab.run_all(content, sessionContext);
+    context.model.dirty = false;
   }
 
   // Show each guided notebook as a page, and give the command that shows it as a notebook again.
@@ -222,9 +231,11 @@
     const adopt = async (panel) => {
       await panel.context.ready;
       const { path } = panel.context;
-      if (panel.isDisposed || !is_guided(panel.content, await lab.shipped)) return;
+      const is_page = holds_code_of(panel.content, await lab.setup);
+      if (panel.isDisposed || !(is_page || holds_code_of(panel.content, await lab.gallery))) return;
       const trusted = asked.delete(path) || (lab.serves && !folder_of(path));
       if (!trusted && !(await holds_no_modules(app.serviceManager.contents, folder_of(path)))) return;
+      if (!is_page) return run_gallery(panel, lab);
       pages.set(panel, new Page(panel, lab));
       lab.changed();
       if (path === decodeURIComponent(lab.option("treePath"))) app.restored.then(() => app.shell.collapseLeft?.());
@@ -380,7 +391,8 @@
     const lab = {
       option,
       serves: option("torchSetupAssistant") === "serves", // by `assistant lab`, the user's own folder
-      shipped: shipped_notebook(),
+      setup: shipped_notebook("setup.ipynb"),
+      gallery: shipped_notebook("gallery.ipynb"),
       // Not `runAll`, which scrolls to the end: reading begins at the top.
       run_all: (content, context) => notebook.NotebookActions.runCells(content, content.widgets, context),
       show_error: apputils.showErrorMessage,
@@ -388,7 +400,7 @@
       changed: () => {},
       ran: new Map(), // by the path of a notebook: the kernel that has run it
     };
-    lab.shipped.catch(() => {}); // told where it is awaited
+    for (const notebook of [lab.setup, lab.gallery]) notebook.catch(() => {}); // told where it is awaited
     const tokens = {
       launcher: launcher?.ILauncher,
       palette: apputils.ICommandPalette,

@@ -98,6 +98,8 @@ def test_the_extension_has_all_its_words_in_both_languages() -> None:
     words = {code: dict(re.findall(r"^ {6}(\w+): ([\"'].*[\"']),$", text, re.MULTILINE)) for code, text in said.items()}
     assert words["en"].keys() == words["zh"].keys()
     assert len(words["en"]) == said["en"].count("\n") + 1
+    assert "seconds" in words["en"]["starting"]  # how long to wait
+    assert "秒" in words["zh"]["starting"]
     shown = words["zh"].keys() - {"file", "call"}
     assert [key for key in shown if not re.search("[\u4e00-\u9fff]", words["zh"][key])] == []
 

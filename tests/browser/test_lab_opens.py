@@ -202,6 +202,22 @@ def test_it_runs_in_a_folder_and_a_language_of_ones_own(call: str, page: Page, j
     page.locator(".ptsa-wizard").wait_for(timeout=60_000)
 
 
+def test_the_gallery_runs_by_itself(page: Page, jupyter_server, open_notebook) -> None:
+    """Table and wizard are there without a key, below what explains them; a copy with other code is not run."""
+    open_notebook("gallery.ipynb")
+    page.locator(".ptsa-wizard").wait_for(timeout=60_000)
+    expect(page.get_by_role("heading", name="Gallery of machines")).to_be_visible()
+    assert page.get_by_role("row").count() > 80
+    page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+    folder = jupyter_server.root_dir / "other"
+    folder.mkdir()
+    text = (ROOT / "notebooks" / "gallery.ipynb").read_text(encoding="utf-8")
+    (folder / "gallery.ipynb").write_text(text.replace("draw_gallery()", "print('ran')"), encoding="utf-8")
+    open_notebook("other/gallery.ipynb")
+    page.wait_for_timeout(3000)
+    expect(page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output")).to_have_count(0)
+
+
 def test_the_wizard_has_a_notebook_opened_and_run(page: Page, jupyter_server, open_notebook) -> None:
     """`ptsa-open-notebook` saves a notebook beside the guided one and runs it on a kernel that was just registered."""
     open_notebook("setup.ipynb")

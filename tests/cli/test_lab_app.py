@@ -47,9 +47,15 @@ def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(("options", "mode"), [((), "lab"), (("--app",), "doc")])
 def test_jupyterlab_opens_the_users_copy_of_the_setup(options, mode, tmp_path: Path) -> None:
-    """What opens is the user's copy of the guided notebook, in a workspace of its own; with --app it stands alone."""
+    """What opens is the user's copy of the guided notebook, in a workspace of its own; with --app it stands alone.
+
+    Of Jupyter's own log, the terminal shows the address and what is wrong, unless the user asks for more.
+    """
     done = started("lab", *options, "--show-config", home=tmp_path)
     assert f".default_url = '/{mode}/workspaces/pytorch/tree/setup.ipynb'" in done.stdout
+    assert "Application\n  .log_level = 'WARN'" in done.stdout
+    more = started("lab", *options, "--show-config", "--log-level=INFO", home=tmp_path).stdout
+    assert "  .log_level = 'INFO'" in more  # of the server itself, which is the narrower one
     folder = tmp_path / "pytorch-setup-assistant" / "notebooks"
     assert str(folder) in done.stdout
     assert str(folder) in done.stderr

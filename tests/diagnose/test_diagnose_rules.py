@@ -191,6 +191,17 @@ def test_each_distribution_is_told_its_own_installer() -> None:
     assert "dnf install" in typed(None)
 
 
+def test_two_values_of_one_variable_say_when_each_is_right() -> None:
+    """Where nothing is known of the machine, both are told: the reader chooses by what the sentences say."""
+    for rule in load_rules().rules:
+        ways = remedies_for(rule, Machine())
+        for name in {name for way in ways for name in way.env}:
+            texts = {way.env[name]: way.text for way in ways if name in way.env}
+            assert len(texts) == 1 or all(re.search(r"\bif\b", text, re.IGNORECASE) for text in texts.values()), (
+                rule.key
+            )
+
+
 def test_every_remedy_that_does_something_has_a_check() -> None:
     """What is set, installed or typed can be checked afterwards, or a plan brings its device's check."""
     unchecked = {

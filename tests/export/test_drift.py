@@ -1,5 +1,8 @@
 """What differs between a setup and what is there is named, one line each, and nothing else is."""
 
+import shutil
+import venv
+
 import msgspec
 import pytest
 from export.setups import DETECTION, ENVIRONMENT, GPU, LOCK, PLAN, REPORT
@@ -7,8 +10,10 @@ from tables import each
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
+from assistant.export import Setup
 from assistant.export.config import (
     Config,
+    config_text,
     machine_drift,
     package_drift,
     plan_drift,
@@ -16,15 +21,18 @@ from assistant.export.config import (
     report_drift,
 )
 from assistant.host.base import ReplayHost
+from assistant.host.files import shared_environments_folder
 from assistant.host.process import CancelToken
 from assistant.install import Package, Prepared, Resolution, Sources, Tools
+from assistant.install.kernel import register_kernel
+from assistant.install.site import interpreter, write_marker
 from assistant.machines import load
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Planning, Request
 from assistant.model.report import Status
 from assistant.plan import make_plans
-from assistant.session.apply import check_lock, choose_approach, plan_changes
+from assistant.session.apply import check_lock, choose_approach, find_exported_environment, plan_changes
 from assistant.session.state import Detected, Installed, Planned, State
 from assistant.session.steps import write_export
 
@@ -131,6 +139,29 @@ def test_other_hardware_gets_the_plan_of_its_own_backend(there, here, backend):
     plan = make_plans(machine, load_catalog(), way.request).choice
     assert plan.backend is backend
     assert any("backend" in line for line in texts(plan_changes(exported, plan, None)))
+
+
+def test_a_configuration_finds_the_environment_that_it_was_exported_from(tmp_path, monkeypatch):
+    """Also one that the user had before, beside another that was made for such a plan; once it is gone, none."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folders = [shared_environments_folder() / "env", tmp_path / "project" / ".venv"]
+    made, exported = (
+        change(ENVIRONMENT, path=str(folder), python=str(interpreter(folder)), kernel=f"kernel-{place}")
+        for place, folder in enumerate(folders)
+    )
+    for folder, environment in zip(folders, (made, exported), strict=True):
+        venv.create(folder)
+        register_kernel(PLAN, environment)
+    write_marker(folders[0], PLAN, made)
+    setup = Setup(machine=MACHINE, plan=PLAN, environment=exported, report=REPORT, lock=LOCK)
+    config = read_config(config_text(setup))
+    assert str(tmp_path) not in config_text(setup)
+    assert find_exported_environment(config, "", made.path) == folders[1]
+    shutil.rmtree(folders[1])
+    assert find_exported_environment(config, "", made.path) is None
+    elsewhere = change(config, environment=change(config.environment, kernel=None))
+    assert find_exported_environment(elsewhere, "", "") == folders[0]
 
 
 def test_a_recipe_is_planned_anew_as_that_recipe():

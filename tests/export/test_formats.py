@@ -25,7 +25,6 @@ from assistant.export.config import config_text
 from assistant.export.launch import variable_files
 from assistant.export.packages import pinned_files, pyproject_text, requirements_text
 from assistant.export.setup import clean
-from assistant.host.process import telemetry_off
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace
@@ -248,7 +247,7 @@ def test_powershell_can_read_every_value_as_one_literal(values):
     """By the rules of its manual, each line is one assignment of one literal that gives the value back."""
     setup = change(SETUP, plan=change(PLAN, env=values))
     on_one_line = {name: " ".join(value.splitlines()) for name, value in values.items()}
-    expected = {**telemetry_off(), **on_one_line, "INFERENCE_DEVICE": "cuda"}
+    expected = {**on_one_line, "INFERENCE_DEVICE": "cuda"}
     lines = variable_files(setup)["env.ps1"].split("\n")[1:-1]
     found = map(POWERSHELL_LINE.fullmatch, lines)
     assert {line[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", line[2]) for line in found} == expected

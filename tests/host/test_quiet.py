@@ -1,4 +1,4 @@
-"""Libraries that report on their users are told not to, in every program that is started and every file made."""
+"""Libraries that report on their users are told not to, in every program that is started."""
 
 from __future__ import annotations
 
@@ -14,25 +14,14 @@ from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
 from onnx import TensorProto, helper
 
 from assistant.export import Setup
-from assistant.export.config import config_text, read_config
 from assistant.export.write import texts
 from assistant.host.live import LiveHost
 from assistant.host.process import running, telemetry_off
-from assistant.model.errors import BadInput
-from assistant.model.record import replace
 
 pytestmark = pytest.mark.process
 
 NAMES = ("DO_NOT_TRACK", "GRADIO_ANALYTICS_ENABLED", "HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY")
 TELL = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {NAMES}}}))"
-CARRIERS = (
-    ".env",
-    "env.ps1",
-    "Dockerfile",
-    ".devcontainer/devcontainer.json",
-    "environment.yml",
-    "launch/comfyui/start-comfyui.sh",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -113,30 +102,7 @@ def test_what_the_user_has_set_stays(monkeypatch):
     assert os.environ["ORT_DISABLE_TELEMETRY"] == "0"
 
 
-def setup() -> Setup:
-    """Put a setup together."""
-    return Setup(
-        machine=DETECTION.machine, plan=PLAN, environment=replace(ENVIRONMENT, path="env"), report=REPORT, lock=LOCK
-    )
-
-
-def test_every_export_that_carries_variables_carries_them():
-    """Shells, containers, kernels, projects, jobs and the start of image applications."""
-    written = texts(setup())
-    for path in CARRIERS:
-        for name, value in telemetry_off().items():
-            assert name in written[path], path
-            assert value in written[path].partition(name)[2][:12], path
-
-
-def test_a_plan_may_name_them_and_nothing_like_them():
-    """A configuration that sets one as we do is data like any; another value is not taken from a stranger."""
-    told = replace(
-        setup(),
-        plan=replace(PLAN, env=telemetry_off()),
-        environment=replace(ENVIRONMENT, path="env", python="bin/python"),
-    )
-    assert read_config(config_text(told)).plan.env == telemetry_off()
-    for env in ({"ORT_DISABLE_TELEMETRY": "0"}, {"ORT_DISABLE_TELEMETRYX": "1"}):
-        with pytest.raises(BadInput, match="no plan sets"):
-            read_config(config_text(replace(told, plan=replace(PLAN, env=env))))
+def test_a_file_to_take_along_sets_only_what_the_setup_needs():
+    """What libraries may report from the user's own programs is the user's to say."""
+    written = texts(Setup(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT, lock=LOCK))
+    assert [(path, name) for path, text in written.items() for name in NAMES if name in text] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -105,10 +107,13 @@ def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
         check_disk(LiveHost(), tmp_path / "env", 10**15)
 
 
-def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
-    """The user sees uv's own command lines, with the target in them."""
-    shown = list_commands(bench.uv(), tmp_path / "env", None)
-    assert [(Path(command[0]).stem, command[1]) for command in shown[:2]] == [("uv", "venv"), ("uv", "pip")]
-    folder = tmp_path / ".env.new"
-    assert shown[1][-2:] == (str(interpreter(folder)), "pylock.toml")
-    assert shown[2] == ("mv", str(folder), str(tmp_path / "env"))
+def test_the_commands_do_the_same_in_a_terminal(bench: Bench, tmp_path: Path) -> None:
+    """As they are shown, in a folder with the lock, they make the environment, also in place of one that stands."""
+    (tmp_path / "pylock.toml").write_text(bench.resolution().lock, encoding="utf-8")
+    target, variables = tmp_path / "env", {**os.environ, **bench.uv().environment}
+    for _time in range(2):
+        for command in list_commands(bench.uv(), target, None):
+            subprocess.run(command, cwd=tmp_path, env=variables, check=True, capture_output=True)
+        subprocess.run([interpreter(target), "-c", "import torch"], check=True)
+        assert not (tmp_path / ".env.new").exists()
+    assert interpreter(tmp_path / ".env.old").exists()

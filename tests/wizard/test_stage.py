@@ -47,6 +47,7 @@ from assistant.session.state import (
 from assistant.wizard.head import OpenNotebook, draw_progress, use_kernel
 from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
+from assistant.wizard.panels.export import find_file
 from assistant.wizard.panels.install import draw_commands, draw_done, draw_failed, draw_pack, draw_restart_warning
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.shared_widgets import Details, Foot
@@ -304,6 +305,17 @@ def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
         assert offered.actions[0] == use_kernel("pt") if failed else isinstance(offered.actions[0], OpenNotebook)
         assert str(offered.note).endswith(".")
         page.close()
+
+
+def test_the_commands_come_with_the_file_that_they_install(page: SetupPage) -> None:
+    """It is sent when its link is pressed; an environment that was there before is no folder of its own."""
+    state = replace(after(*PLANNED_FOR), preview=replace(RESOLVED, resolution=Resolution(lock="# x", packages=())))
+    assert 'data-file="pylock.toml"' in str(draw_commands(state))
+    assert find_file(state, "pylock.toml") == ("pylock.toml", b"# x")
+    assert find_file(after(*PLANNED_FOR), "pylock.toml") is None
+    page.changes.fold.unfolded = True
+    page.follow(replace(state, choices=Choices(target="/old/env")))
+    assert (page.changes.where.label, page.changes.target.value) == ("In the folder below", "/old/env")
 
 
 def test_one_download_has_one_size() -> None:

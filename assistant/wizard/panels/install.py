@@ -36,7 +36,7 @@ from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles, use_kernel
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
-from assistant.wizard.panels.export import usual_purpose
+from assistant.wizard.panels.export import LOCK, usual_purpose
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
 
@@ -67,11 +67,15 @@ def _draw_consent(preview: Prepared) -> Markup:
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
     commands = html.copyable("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
+    by_hand = say(
+        "These commands will run. In a terminal they do the same, in a folder with the file below; only the kernel in "
+        "Jupyter and what keeps this build are written by the assistant itself."
+    )
     ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
         + replaced
-        + (ready if preview.ready else html.paragraph(say("These commands will run:")) + commands)
+        + (ready if preview.ready else html.paragraph(by_hand) + html.fetch(LOCK, LOCK) + commands)
         + html.later(say("Every package"), PACKAGE_LIST)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
     )

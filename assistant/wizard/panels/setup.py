@@ -337,7 +337,7 @@ class Changes(Part):
     def _places(self) -> list[tuple[str, str]]:
         """Return where to install; the assistant's own environment is no such place."""
         kernel = [] if is_kernel_ours(self.session.state) else [(say("The environment of this kernel"), KERNEL_TARGET)]
-        return [(say("In a folder of its own"), ""), *kernel]
+        return [(say("In the folder below"), ""), *kernel]
 
     def _wish(self, **changed: Any) -> Choose:  # noqa: ANN401 - fields of the request
         return Choose(request=replace(self.session.state.choices.request, **changed))
