@@ -48,6 +48,12 @@ from assistant.session.state import Place, Source, Unexplained
 _MODEL = re.compile(
     r"\b(?:rx|[rg]tx?)?([a-z]?\d{1,4}(?!\d)(?:[ms]\b)?) ?((?:(?:ti|super|xtx|xt|gre|pro|max|ultra|d)\b ?){0,2})"
 )
+# Errors of what a GPU was already running, which no machine without one prints.
+#   HIP error: invalid device function     CUDA error: no kernel image is available     CUDA out of memory. Tried …
+_ON_A_GPU = re.compile(
+    r"\b(?:hip|cuda) (?:error: (?:invalid device function|no kernel image|an illegal memory|unspecified launch"
+    r"|misaligned|device-side assert|out of memory)|out of memory)"
+)
 LONGEST = 300  # chosen: characters of a line that are shown
 TRIED = 2  # chosen: remedies of a cause that is only possible
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
@@ -350,8 +356,8 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
     """Return whether a log comes from the machine at hand: "same", "other", or "unknown" if nothing in it decides.
 
     It is "other" if its system differs, if none of the GPUs that it names is here, nor the target (gfx…) that it
-    prints, if a person says so in it, or if it shows causes that are impossible here; "same" only if the system does
-    not differ and a GPU that it names is here.
+    prints, nor any GPU for an error of one, if a person says so in it, or if it shows causes that are impossible here;
+    "same" only if the system does not differ and a GPU that it names is here.
     """
     stated = _machine_in_log(log)
     if "for-another" in log.prose.told or (stated.os and here.os and stated.os != here.os):
@@ -362,7 +368,8 @@ def log_origin(log: Log, here: Machine) -> Literal["same", "other", "unknown"]:
             return "same"
         if None not in verdicts:
             return "other"
-    if _prints_other_target(log, here):
+    has_no_gpu = has_gpu_facts(here) and not here.gpus
+    if _prints_other_target(log, here) or (has_no_gpu and _ON_A_GPU.search(log.text)):
         return "other"
     is_possible_here = matches(log, merged(stated, here), supposing=False)
     return "other" if not is_possible_here and matches(log, stated, supposing=False) else "unknown"

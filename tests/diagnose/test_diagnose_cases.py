@@ -23,8 +23,10 @@ from collections.abc import Callable
 import pytest
 from diagnose.logs import FOLDER, Row, answers, first_key, invented, read, rows, shown
 
+from assistant.detect import detect
 from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.diagnose.rules import PLACEHOLDER
+from assistant.host.base import ReplayHost
 from assistant.i18n import render
 from assistant.machines import load, shipped
 from assistant.model.finding import Diagnosis
@@ -266,6 +268,14 @@ def test_whose_computer_it_is_is_told_from_the_text() -> None:
     assert told["other", "same"] == 0
     assert told["other", "other"] >= 0.85 * others
     assert told["same", "other"] <= 0.02 * own
+
+
+@pytest.mark.parametrize("machine", ["linux-debian12-cpu-container", "linux-mint22-laptop-780m-rtx4070"])
+@pytest.mark.parametrize("printed", ["HIP error: invalid device function", "CUDA error: no kernel image is available"])
+def test_what_a_gpu_was_running_ran_on_a_machine_with_one(machine: str, printed: str) -> None:
+    """On one without a GPU such a log is somebody else's."""
+    here = detect(ReplayHost(load(machine))).machine
+    assert (log_origin(read_log(f"RuntimeError: {printed}"), here) == "other") is (not here.gpus)
 
 
 @pytest.mark.parametrize(
