@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38195, 17500),
+    "assistant": (38200, 17505),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -43,11 +43,11 @@ BUDGETS = {
     "assistant/privacy": (720, 150),
     "assistant_addons/projects": (4740, 2395),
     "assistant/runtime": (685, 380),
-    "assistant/session": (4745, 2275),
+    "assistant/session": (4750, 2275),
     "assistant/verify": (2005, 1015),
     "assistant/wizard": (3595, 1725),
     "docs": (600, 285),
-    "tests": (40695, 19600),
+    "tests": (40705, 19600),
 }
 
 
