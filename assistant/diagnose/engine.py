@@ -43,6 +43,7 @@ _NO_LONGER = re.compile(
 )
 # (as wanted, the bare one stays CPU)     a change from one extra of a project to another, told as such
 _AS_WANTED = re.compile(r"(?<!not )\bas (?:wanted|intended|designed)\b|符合预期")
+_OF_AN_INDEX = re.compile(r"cpu|xpu|cu\d{2,3}|rocm\d[\d.]*")  # 2.9.0+rocmsdk20251116 is a file of somebody's
 _OF_AMD = re.compile(r"https://(?:repo|rocm\.nightlies)\.amd\.com/[\w./-]{4,60}")  # AMD's own indexes
 _INSTALLS_PACKAGES = re.compile(r"\b(?:pip|uv|conda|mamba) (?:un)?install\b|\buv (?:add|sync|pip)\b")
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
@@ -294,7 +295,8 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         return
     addresses = (_OF_AMD.search(line) for _number, line in log.lines) if "+rocm" in removed else iter(())
     of_amd = next(filter(None, addresses), None)
-    index = of_amd[0].rstrip(".") if of_amd else load_catalog().index_url(removed.partition("+")[2])
+    variant = removed.partition("+")[2]
+    index = of_amd[0].rstrip(".") if of_amd else load_catalog().index_url(variant)
     beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
     restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
     for_other_gpu = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
@@ -302,7 +304,8 @@ def _replaced_build_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         "torch-replaced",
         "library-sure" if for_other_gpu or "but you have torch " in log.text else "installer",
         (log.index_at(log.text.find(removed)),),
-        {"removed": removed, "present": present, "restore": restore},
+        {"removed": removed, "present": present}
+        | ({"restore": restore} if of_amd or _OF_AN_INDEX.fullmatch(variant) else {}),
     )
 
 

@@ -331,7 +331,7 @@ _ENDED_WELL = re.compile(
 _FAILED = re.compile(
     r"traceback \(most recent|\b\w{0,40}(?:error|exception)\b ?:|\bfatal\b|\bcore dumped\b|\bkilled\b|\baborted?\b"
     r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
-    r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
+    r"|\bexited with\b|^error \w+ing\b|\berror #\d|\bnot compiled with\b"
 )
 # RuntimeError: …     error: subprocess-exited-with-error
 ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
