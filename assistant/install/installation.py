@@ -342,7 +342,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
             packages = [*packages, *filter(None, [find_pip(python, plan, held)])]
         lock = work.scratch / LOCK
         write_temporary(lock, write_lock(packages, files_on_disk(packages)))
-        if not held.sync_from_cache(python, lock) or find_incomplete(folder):
+        if not held.sync_from_cache(python, lock) or find_incomplete(folder, check=uv.cancel.check):
             install_and_check(python, folder, packages, index_url, held, partial(work.restart, held))
         if site:
             link_own_files(site, folder)

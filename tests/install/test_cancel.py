@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from install.faults import Ground, Nursery, picture
 from install.test_damage import again, copied
+from install.test_faults import runs
 from install.test_hostile_state import versions
 
 from assistant.host.lock import read_holder
@@ -97,7 +98,7 @@ def test_the_next_start_ends_a_deletion_that_was_killed(ground: Ground, place: P
     prepare(ground.plan, str(ground.new), ground.tools)
     assert ground.debris() == []
     assert os.listdir(place) == []  # noqa: PTH208 - names
-    assert not is_running(program)
+    assert not runs(program)
 
 
 @pytest.mark.parametrize("kind", ["existing", "new", "foreign"])
