@@ -204,6 +204,7 @@ EXEMPT = {
     "install/installation.py:build_anew": "in the private folder, obeyed by uv, then deleted",
     "install/contents.py:install_once": "in the private folder, obeyed by uv, then deleted",
     "install/journal.py:write": "private and obeyed",
+    "install/journal.py:delete_later": "private and obeyed: a folder",
     "install/kernel.py:_write_kernelspec": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:register_kernel": "a picture",
     "install/in_place.py:restore_on_failure": "private and obeyed: names and versions of packages",

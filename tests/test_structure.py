@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38205, 17505),
+    "assistant": (38280, 17535),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -32,8 +32,8 @@ BUDGETS = {
     "assistant/detect": (1400, 695),
     "assistant/diagnose": (4560, 2275),
     "assistant/export": (1240, 445),
-    "assistant/host": (3035, 1350),
-    "assistant/install": (5160, 2310),
+    "assistant/host": (3055, 1355),
+    "assistant/install": (5215, 2335),
     "assistant_addons/labs": (2625, 1280),
     "assistant/machines": (40, 15),
     "assistant/model": (1275, 570),
@@ -47,7 +47,7 @@ BUDGETS = {
     "assistant/verify": (2005, 1015),
     "assistant/wizard": (3595, 1725),
     "docs": (600, 285),
-    "tests": (40705, 19600),
+    "tests": (40780, 19645),
 }
 
 

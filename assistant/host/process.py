@@ -1,4 +1,4 @@
-"""Concurrent work: threads, child processes that do not outlive this one, and requests to stop."""
+"""Concurrent work: threads, child processes, which do not outlive this one unless detached, and requests to stop."""
 
 from __future__ import annotations
 
@@ -428,6 +428,24 @@ def _start_child(
     except BaseException:
         child.close()
         raise
+    return child
+
+
+def start_detached(argv: Sequence[str | Path], lock: Lock) -> subprocess.Popen[bytes]:
+    """Start a program that goes on when we end, without input and output, and return it; it is recorded in `lock`.
+
+    It inherits the file of `lock`, which stays locked while it lives (not on Windows). Raises `OSError`.
+    """
+    child = subprocess.Popen(
+        [str(part) for part in argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=sys.platform != "win32",
+        creationflags=_NO_WINDOW,
+        pass_fds=(lock.fileno,) if sys.platform != "win32" else (),
+    )
+    lock.add_child(child.pid)
     return child
 
 

@@ -228,15 +228,19 @@ def find_pip(python: Path, plan: Plan, uv: Uv) -> Package | None:
         return None
 
 
-def find_incomplete(folder: Path, names: Container[str] | None = None) -> dict[Path, list[str]]:
+def find_incomplete(
+    folder: Path, names: Container[str] | None = None, check: Callable[[], None] = lambda: None
+) -> dict[Path, list[str]]:
     """Return the files of an environment's distributions that are missing or of another size, by `*.dist-info` folder.
 
     uv links files from its cache without checking them, and a power cut leaves some of them empty there. A RECORD that
     does not list itself is truncated; the name of its folder then precedes the files. Files without a size in RECORD
-    are not checked. Only the distributions in `names` (canonical) are examined, by default all.
+    are not checked. Only the distributions in `names` (canonical) are examined, by default all. `check` is called
+    before each and may raise, as 20,000 files take a second on a busy machine.
     """
     found = {}
     for info in (info for place in package_folders(folder) for info in place.glob("*.dist-info")):
+        check()
         if names is None or name_of_info(info) in names:
             rows = list(read_record(info / "RECORD"))
             # A Path for each of 20,000 files would cost seconds.
@@ -284,7 +288,7 @@ def install_and_check(
         fetch_large_wheels(packages, uv, index_url)
         write_temporary(folder / LOCK, write_lock(packages, files_on_disk(packages)))
         uv.install(python, folder / LOCK, len(packages), exactly=names is None, reinstall=reinstall)
-        return find_incomplete(prefix, names)
+        return find_incomplete(prefix, names, uv.cancel.check)
 
     try:
         if not install_once(uv, reinstall or ()):

@@ -42,7 +42,15 @@ from assistant.host.files import (
 from assistant.host.lock import Lock
 from assistant.host.process import Background, defer_signals
 from assistant.i18n import Text, _
-from assistant.install.journal import Entry, Journal, entry_for, locked, not_removed_error, not_started_error
+from assistant.install.journal import (
+    Entry,
+    Journal,
+    delete_later,
+    entry_for,
+    locked,
+    not_removed_error,
+    not_started_error,
+)
 from assistant.install.kernel import KernelNote, record_kernel, register_kernel, remove_kernel, restore_kernel
 from assistant.install.projects import project_environment
 from assistant.install.site import Marker, Site, interpreter, is_environment, is_ours, read_marker
@@ -401,6 +409,17 @@ class Building:
             self.is_placed = True
             self._entry.delete_journal()
 
+    def roll_back(self) -> None:
+        """Roll back all that was done, as the next start would after a kill, but do not wait for the deletion.
+
+        Raises as `settle_journal` does.
+        """
+        outermost = Path(self.journal.parents[-1]) if self.journal.parents else self.folder
+        with suppress(OSError, WorkFailed):  # it is then deleted right here
+            if _is_own_folder(self.folder, self.journal.comes):
+                delete_later(self.folder, outermost.parent)
+        settle_journal(self._entry, self.journal)
+
 
 def flush_to_disk(folder: Path, check: Callable[[], None]) -> None:
     """Flush the file system of a folder, and wait for it; `check` is called meanwhile and may raise.
@@ -442,7 +461,7 @@ def build_beside(target: Path) -> Iterator[Building]:
         finally:
             if work and not work.is_placed:
                 with defer_signals():
-                    settle_journal(entry, work.journal)
+                    work.roll_back()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import carried_by_torch_index
 from assistant.host.base import Host
 from assistant.host.files import discard_folder, make_private_folder, user_state, write_temporary
+from assistant.host.process import Background
 from assistant.i18n import Text, _, ngettext
 from assistant.install.conflicts import find_broken_requirements, find_conflicts
 from assistant.install.contents import (
@@ -219,9 +220,11 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     """Return what installing a plan at a target would do, and change nothing; findings are sent as events, too.
 
     `where` is "" or "new" (a folder named after the plan), "kernel" (this Python's environment), or a path. `card` is
-    the name of the plan's GPU for the launcher. A killed installation there is finished or rolled back first. Raises
-    `BadInput` or `WorkFailed` for a target that cannot be used and for packages that are not available.
+    the name of the plan's GPU. A killed installation there is finished or rolled back first; temporary folders of
+    killed processes are deleted in the background. Raises `BadInput` or `WorkFailed` for a target that cannot be used
+    and for packages that are not available.
     """
+    Background(delete_stale_folders)
     settle_target(resolve_target(target_or_default(plan, where), tools.host), tools)
     target, site = find_plan_target(plan, where, tools.host)
     check_target(target, site)
@@ -340,7 +343,7 @@ def build_anew(  # noqa: PLR0913, PLR0917 - what, where, with what
             packages = [*packages, *filter(None, [find_pip(python, plan, held)])]
         lock = work.scratch / LOCK
         write_temporary(lock, write_lock(packages, files_on_disk(packages)))
-        if not held.sync_from_cache(python, lock) or find_incomplete(folder):
+        if not held.sync_from_cache(python, lock) or find_incomplete(folder, check=uv.cancel.check):
             install_and_check(python, folder, packages, index_url, held, partial(work.restart, held))
         if site:
             link_own_files(site, folder)

@@ -3,20 +3,22 @@
 No file in or beside a target is trusted because it lies there: only a journal of this user says that a folder belongs
 to an installation, and gives its inode. What a journal contains is checked, too.
 Temporary folders have a lock that the programs running in them hold: after a kill, `tempfile` would leave both behind,
-folders of many MB and installers that go on writing into them.
+folders of many MB and installers that go on writing into them. What is to be deleted without waiting goes there, too.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -26,19 +28,20 @@ from assistant.host.files import (
     discard_folder,
     make_private_folder,
     read_regular,
+    retry_while_in_use,
     user_state,
     write_atomically,
 )
 from assistant.host.lock import Lock
-from assistant.host.process import is_running
+from assistant.host.process import Background, is_running, start_detached
 from assistant.i18n import Text, _
 from assistant.install.kernel import KernelNote, is_kernel_name
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json
 
 LOCK = "lock"
-TRIES = 20  # with the pause two seconds: what a killed program still writes may come between two tries
-PAUSE_SECONDS = 0.1
+ELSEWHERE = "elsewhere"  # in a temporary folder: the path of the folder in which its content lies, under its name
+DELETE = "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)"  # a program
 
 
 class Before(Record, frozen=True):
@@ -213,15 +216,47 @@ def temporary_folder() -> Iterator[tuple[Path, Lock]]:
         yield folder, lock
     finally:
         lock.release()
-        with suppress(OSError):
-            discard_folder(folder)
+        _delete_temporary(folder)
+
+
+def delete_later(folder: Path, beside: Path) -> None:
+    """Rename a folder aside, and have a process delete it that nobody waits for; after a kill the next start does.
+
+    It goes into a temporary folder. If it cannot, as from another disk, it gets a name in the folder `beside`, which
+    the temporary one records. Raises `OSError` or `WorkFailed`; unless it was renamed, it is then where it was.
+    """
+    with ExitStack() as stack:
+        part, lock = stack.enter_context(temporary_folder())
+        aside = part / folder.name
+        try:
+            retry_while_in_use(partial(folder.rename, aside))
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            write_atomically(part / ELSEWHERE, os.fsencode(beside), private=True)
+            aside = beside / f".{part.name}"
+            retry_while_in_use(partial(folder.rename, aside))
+        stack.callback(start_detached([sys.executable, "-I", "-S", "-c", DELETE, aside], lock).wait)
+        Background(stack.pop_all().close)
+
+
+def _delete_temporary(folder: Path) -> None:
+    """Delete a temporary folder, but first what lies elsewhere for it; the next start goes on with what is in use."""
+    paths = [folder]
+    with suppress(OSError):
+        paths.insert(0, Path(os.fsdecode(read_regular(folder / ELSEWHERE))) / f".{folder.name}")
+    with suppress(OSError):
+        for path in paths:
+            shutil.rmtree(path, ignore_errors=True)  # all that can be
+            if os.path.lexists(path):
+                discard_folder(path)
 
 
 def delete_stale_folders() -> None:
     """Delete the temporary folders of killed processes, after ending the programs that still run for them.
 
     A process was killed if the folder's lock is free; a folder without a lock is judged by its process number, which
-    may be reused. Deleting is repeated while programs still write, for some two seconds; failures are ignored.
+    may be reused. Failures are ignored.
     """
     for folder in journals_folder().glob("*.part"):
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
@@ -232,11 +267,5 @@ def delete_stale_folders() -> None:
         with suppress(WorkFailed):  # something else stands where the lock should be
             if lock.take():
                 continue
-        for _try in range(TRIES):
-            shutil.rmtree(folder, ignore_errors=True)
-            if not folder.exists() or [path.name for path in folder.iterdir()] == [LOCK]:  # Windows keeps what is open
-                break
-            time.sleep(PAUSE_SECONDS)
         lock.release()
-        with suppress(OSError):
-            discard_folder(folder)
+        _delete_temporary(folder)

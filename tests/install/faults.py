@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from contextlib import suppress
 from functools import cache
@@ -26,9 +27,10 @@ from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
 from assistant.host.live import LiveHost
-from assistant.host.lock import Lock
+from assistant.host.lock import Lock, read_holder
 from assistant.host.process import CancelToken
 from assistant.install import contents
+from assistant.install.journal import LOCK
 from assistant.install.site import Site, write_marker
 from assistant.install.sources import Sources, Tools
 from assistant.install.uv import Resolution, Uv, resolve
@@ -239,11 +241,23 @@ class Ground:
         return install(self.plan, resolution, self.new, None, self.uv(), verify)
 
     def debris(self) -> list[str]:
-        """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""
+        """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed.
+
+        A deletion that nobody waited for gets five seconds to end.
+        """
+        deadline = time.monotonic() + 5
+        while any(map(is_deleted, self.folder.glob("state/*/installs/*.part"))) and time.monotonic() < deadline:
+            time.sleep(0.01)
         left = [*self.folder.rglob(".*.new"), *self.folder.glob("state/*/installs/*.json")]
         left += [*self.folder.glob("state/*/installs/*.lock"), *self.folder.glob("state/*/installs/*.part")]
         left += self.folder.glob("temporary/*")
         return sorted(str(path) for path in left)
+
+
+def is_deleted(part: Path) -> bool:
+    """Tell whether a temporary folder is being deleted: a program that is recorded does so, or its lock went first."""
+    holder = read_holder(part / LOCK)
+    return holder is None or bool(holder.children)
 
 
 class Nursery:

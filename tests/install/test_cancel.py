@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from install.faults import Ground, Nursery, picture
 from install.test_damage import again, copied
+from install.test_faults import runs
 from install.test_hostile_state import versions
 
+from assistant.host.lock import read_holder
 from assistant.host.process import CancelToken, defer_signals, is_running, running
+from assistant.install import journal
 from assistant.install.contents import find_incomplete
-from assistant.install.installation import recover
+from assistant.install.installation import prepare, recover
+from assistant.install.journal import LOCK, delete_stale_folders
 from assistant.model.errors import Cancelled
 
 pytestmark = [
@@ -40,6 +48,57 @@ def test_all_is_back_within_two_seconds(ground: Ground, kind: str) -> None:
     assert picture(target) == before
     assert not ground.new.parent.exists()
     assert ground.debris() == []
+
+
+NEVER_DELETES = "import time; time.sleep(600)"
+
+
+@pytest.fixture(params=["the disk of the state", "another disk"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Give an empty folder on each of two disks; the second one is in memory."""
+    if request.param == "another disk" and not os.access("/dev/shm", os.W_OK):  # noqa: S108 - a file system
+        pytest.skip("no second file system")
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if request.param == "another disk" else tmp_path) as folder:  # noqa: S108
+        yield Path(folder)
+
+
+def test_nobody_waits_for_the_deletion(ground: Ground, monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """While what was built is still being deleted all else is as before, and a new installation works."""
+    ground.new, resolution = place / "new" / "环境", ground.resolution()
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "DELETE", NEVER_DELETES)
+        threading.Timer(1, ground.cancel.set).start()
+        ground.index.file_trouble["torch"] = "stall"
+        with pytest.raises(Cancelled):
+            ground.make(resolution)
+    assert not ground.new.parent.exists()
+    ground.index.file_trouble.clear()
+    ground.cancel = CancelToken()
+    assert ground.make(resolution).kernel == "torch-cpu-9.0"
+    delete_stale_folders()
+    (part,) = journal.journals_folder().glob("*.part")  # as it is being deleted
+    (program,) = read_holder(part / LOCK).children
+    os.killpg(program, signal.SIGKILL)
+    assert ground.debris() == []
+    assert os.listdir(place) == ["new"]  # noqa: PTH208 - names
+
+
+def test_the_next_start_ends_a_deletion_that_was_killed(ground: Ground, place: Path) -> None:
+    """A program that hangs on it is ended, too."""
+    folder = place / "one"
+    (folder / "lib").mkdir(parents=True)
+    code = (
+        "import os, pathlib, sys; from assistant.install import journal; journal.DELETE = sys.argv[2]\n"
+        "folder = pathlib.Path(sys.argv[1]); journal.delete_later(folder, folder.parent); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, folder, NEVER_DELETES], check=False)
+    assert not folder.exists()
+    (part,) = journal.journals_folder().glob("*.part")
+    (program,) = read_holder(part / LOCK).children
+    prepare(ground.plan, str(ground.new), ground.tools)
+    assert ground.debris() == []
+    assert os.listdir(place) == []  # noqa: PTH208 - names
+    assert not runs(program)
 
 
 @pytest.mark.parametrize("kind", ["existing", "new", "foreign"])

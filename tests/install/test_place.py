@@ -126,6 +126,7 @@ def test_a_program_that_is_no_python_is_refused(tmp_path):
         Site.ask(program, LiveHost())
 
 
+@pytest.mark.process
 def test_a_disk_that_fails_is_no_fault_of_the_assistant(tmp_path):
     """The error names the system's reason, and what was begun is gone; so it is where a download has no folder."""
     with pytest.raises(WorkFailed, match="cannot be written to the disk"), build_beside(tmp_path / "env"):
