@@ -116,7 +116,7 @@ _INSTEAD = _form(r"\b(python|pytorch) {1,4}\d[\w.+]{1,30}(?: with cuda \w{1,8})?
 _OF_OTHERS = _form(
     r"(?:\b(?:friend|colleague|co-?worker|room ?mate|buddy|brother)(?:'?s)?\b"
     r"(?:(?!gave|sold|lent|built|got)[^\n.;,]){0,24}"
-    r"|(?:室友|舍友|同事|同学|朋友|师兄|师弟|群友|别人|人家)(?:(?![送给卖借帮淘收买])[^\n。；，,]){0,8})$"
+    r"|(?:室友|舍友|同事|同学|朋友|师兄|师弟|群友|别人|人家|[旧老](?:机器|电脑|主机))(?:(?![送给卖借帮淘收买])[^\n。；，,]){0,8})$"
 )
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
