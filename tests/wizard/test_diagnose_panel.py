@@ -200,7 +200,7 @@ def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_priv
     session.dispatch(Paste(log=log))
     assert press(page) == "Find the cause"
     assert session.state.diagnosed.diagnoses == ()
-    assert "AMD_SERIALIZE_KERNEL=3" in page.answer.value
+    assert "Paste the whole output" in page.answer.value
     assert "That does not mean that nothing is wrong." in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert "HIP error: something new" in page.answer.value
@@ -429,3 +429,13 @@ def test_findings_keep_their_own_remedies_and_launches(environment: Environment)
     assert f"{environment.python} -m pip check" in page.answer.value
     assert "--use-rocm" in page.answer.value
     assert page.footer(state).actions == (Mend(way="mixed#1"), Begin(task=Task.MEND))
+
+
+def test_causes_that_are_guesses_are_called_so() -> None:
+    """Each with what helps, below a note that no known problem matches."""
+    session = Session(LiveHost(), InlineRunner(), state=State(detected=Detected(detection=Detection(machine=HERE))))
+    page = page_of(session)
+    session.dispatch(Paste(log="Decoding took half an hour the first time: MIOpen searches kernels at each new size."))
+    press(page)
+    assert "which are guesses" in page.answer.value
+    assert "MIOPEN_FIND_MODE" in page.answer.value
