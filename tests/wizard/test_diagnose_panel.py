@@ -435,7 +435,8 @@ def test_causes_that_are_guesses_are_called_so() -> None:
     """Each with what helps, below a note that no known problem matches."""
     session = Session(LiveHost(), InlineRunner(), state=State(detected=Detected(detection=Detection(machine=HERE))))
     page = page_of(session)
-    session.dispatch(Paste(log="Decoding took half an hour the first time: MIOpen searches kernels at each new size."))
+    story = "Decoding took half an hour the very first time: MIOpen searches for convolution kernels at each new size."
+    session.dispatch(Paste(log=story))
     press(page)
     assert "which are guesses" in page.answer.value
     assert "MIOPEN_FIND_MODE" in page.answer.value
