@@ -104,7 +104,7 @@ def diagnose(
     draw_facts(facts_line(read), elsewhere=origin == "other")
     if causes:
         draw_diagnoses(causes, read, its_machine.os)
-        draw_question(None if diagnoses[0].sure else explain_unknown(read, its_machine).question)
+        draw_question(None if diagnoses[0].sure else explain_unknown(read, its_machine, guessing=False).question)
     elif read.text.strip():
         draw_unknown(explain_unknown(read, its_machine))
     else:

@@ -326,7 +326,7 @@ def draw_unknown(answer: Unexplained) -> None:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_question(answer.question)
     if answer.possible:
-        draw_line(_("It is most like these causes, which are guesses. Look at the first one first:"))
+        draw_line(_("It resembles these causes most. They are guesses; start with the first:"))
     for cause in answer.possible:
         console.print(Text.assemble(("? ", "yellow"), (render(cause.title), "bold")))
         draw_line(f"  {cause.cause}")

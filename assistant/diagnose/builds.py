@@ -385,7 +385,7 @@ def kit_names(context: LogContext) -> dict[str, str]:
         names["conda_kit"] = f'"nvidia/label/cuda-{version}.0::cuda-toolkit"'
     distribution = (context.machine.os_version or "").lower()
     repository = next((row for prefix, row in table["repositories"].items() if distribution.startswith(prefix)), "")
-    repository = repository or ("wsl-ubuntu" if context.machine.wsl else "")  # for every distribution with apt
+    repository = repository or ("wsl-ubuntu" if context.machine.wsl else "")  # NVIDIA's own for apt
     bounds = f">={table['oldest'].get(repository, '0')},<={table['newest'].get(repository, '99')}"
     if repository and system == "linux" and (not cuda or is_within(cuda, bounds)):
         kind = "rpm_kit" if repository.startswith("rhel") else "deb_kit"

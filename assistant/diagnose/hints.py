@@ -34,11 +34,12 @@ class NextStep(NamedTuple):
     possible: tuple[Match, ...] = ()
 
 
-def next_step(log: Log, machine: Machine) -> NextStep:
-    """Return what to do about a log without a known cause; `machine` holds all facts, those of the log included.
+def next_step(log: Log, machine: Machine, *, guessing: bool = True) -> NextStep:
+    """Return what to do about a log without a sure cause; `machine` holds all facts, those of the log included.
 
-    A hint goes before causes that are only possible; without either the whole output is asked for. A mistake of the
-    program itself is a symptom whose key begins with "own-", and nothing is to be done then.
+    A hint goes before causes that are only possible, which are left out without `guessing`; without either the whole
+    output is asked for. A mistake of the program itself is a symptom whose key begins with "own-", and nothing is to be
+    done then.
     """
     context = LogContext(log, machine)
     advices = ((row, remedy) for row, found in _fitting_rows(context) if (remedy := _as_remedy(row, found, context)))
@@ -48,7 +49,7 @@ def next_step(log: Log, machine: Machine) -> NextStep:
     if tells_no_trouble(log) or (log.prose.asks_for_nothing and not ERROR.search(log.text)):
         return NextStep(advice=advice)
     symptoms = tuple(Finding(key=one["key"], severity=Severity.INFO, text=_(one["text"])) for one in log.prose.symptoms)
-    possible = () if advice else possible_causes(log, machine)
+    possible = possible_causes(log, machine) if guessing and not advice else ()
     asks_more = not advice and not possible and (symptoms or "trouble" in log.prose.told or ERROR.search(log.text))
     return NextStep(symptoms, _MORE if asks_more else advice, possible)
 

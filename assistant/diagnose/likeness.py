@@ -59,15 +59,18 @@ def possible_causes(log: Log, machine: Machine) -> tuple[Match, ...]:
     scored.sort(key=lambda pair: -pair[0])
     least = max(ENOUGH, LEAST * scored[0][0])
     rivals = (each for score, each in scored if score >= least)
+    sentences = [(index, part) for index, (_number, line) in enumerate(log.lines) for part in _END.split(line)]
+    counted = [Counter(_words(sentence)) for _index, sentence in sentences] if scored[0][0] >= least else []
+
+    def match_rival(described: _Described) -> Match | None:
+        """Return a cause, its evidence the last sentence that is most like it; None if no remedy suits the program."""
+        scores = [_score(words, described) for words in counted]
+        index, sentence = sentences[max(range(len(scores)), key=lambda at: (scores[at], at))]
+        match = match_of(described.rule, Cause(described.rule.key, "likeness", (index,)), context)
+        return match and match._replace(diagnosis=replace(match.diagnosis, evidence=(quoted(sentence),)))
+
     context = LogContext(log, machine)
-    matched = (_as_match(each.rule, *_likest_sentence(log, each), context) for each in rivals)
-    return tuple(islice(filter(None, matched), MOST))
-
-
-def _as_match(rule: Rule, index: int, sentence: str, context: LogContext) -> Match | None:
-    """Return a cause, its evidence the sentence in the line of that index; None if no remedy suits the program."""
-    match = match_of(rule, Cause(rule.key, "likeness", (index,)), context)
-    return match and match._replace(diagnosis=replace(match.diagnosis, evidence=(quoted(sentence),)))
+    return tuple(islice(filter(None, map(match_rival, rivals)), MOST))
 
 
 def _score(asked: Mapping[str, int], described: _Described) -> float:
@@ -80,16 +83,6 @@ def _weight(described: _Described, word: str) -> float:
     """Return what a word counts in a description by how often it stands there, from 0 to 1."""
     count = described.words[word]
     return count / (count + described.held_back)
-
-
-def _likest_sentence(log: Log, described: _Described) -> tuple[int, str]:
-    """Return the sentence that shares most with a description, and the index in `log.lines` of its line.
-
-    Of two alike it is the last one.
-    """
-    sentences = [(index, part) for index, (_number, line) in enumerate(log.lines) for part in _END.split(line)]
-    scores = [_score(Counter(_words(sentence)), described) for _index, sentence in sentences]
-    return sentences[max(range(len(scores)), key=lambda at: (scores[at], at))]
 
 
 @cache

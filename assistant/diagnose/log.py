@@ -53,11 +53,6 @@ class Log:
         return written_by_person([line for _number, line in self.lines])
 
     @cached_property
-    def printed(self) -> list[str]:
-        """The lines that no person wrote."""
-        return [line for (_number, line), mine in zip(self.lines, self.written, strict=True) if not mine]
-
-    @cached_property
     def prose(self) -> Prose:
         """What a person wrote, and what it tells."""
         return Prose(self)
@@ -355,7 +350,7 @@ _COMFY_FAILED = re.compile(
 # >>> print(1)     In [3]: print(1)     ❯ ls
 _PROMPT = re.compile(
     r"^(?:\([\w.-]{1,30}\) ?\S{0,60}[$>]|(?:\([\w.-]{1,30}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[^\n$#%]{0,80}[$#%]"
-    r"|[~/]\S{0,60}[$#%]|(?:ps )?[a-z]:\\[^\n>]{0,80}>)|>>>|in \[\d{1,4}\]:|[$>%❯➜➤»]) {0,3}",
+    r"|[~/]\S{0,60}[$#%]|(?:ps )?[a-z]:\\[^\n>]{0,80}>)|>>>|in \[\d{1,4}\]:|[$>%❯➜➤»])",
     re.MULTILINE,
 )
 

@@ -134,7 +134,7 @@ def _server_names(context: LogContext) -> dict[str, str]:
 def _bitsandbytes_names(context: LogContext) -> dict[str, str]:
     """Return the placeholder `bitsandbytes`, the newest release for torch, or of all where torch is unknown."""
     fitting = range_beside("bitsandbytes", context.torch)
-    return {"bitsandbytes": f'"bitsandbytes{fitting.versions if fitting else ">=0.45.1"}"'}
+    return {"bitsandbytes": f'"bitsandbytes{fitting.versions if fitting else ""}"'}
 
 
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2

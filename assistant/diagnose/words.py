@@ -75,7 +75,9 @@ class Prose:
         self._indexes = [index for index, _line in lines]
         self._starts = [match.end() for match in re.finditer(r"^", self.text, re.MULTILINE)]
         # Whether it tells how a problem was solved, and no line of it was printed by a program.
-        self.is_solved = "solved" in self.told and not any(map(str.strip, log.printed))
+        self.is_solved = "solved" in self.told and all(
+            mine or not line.strip() for (_number, line), mine in zip(log.lines, log.written, strict=True)
+        )
 
     @cached_property
     def asks_for_nothing(self) -> bool:

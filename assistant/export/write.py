@@ -1,7 +1,7 @@
 """The formats of an export, and how the chosen ones are written: all or none, never over somebody else's files.
 
-To add a format, write a function and give it a row in `FORMATS`. The report for people, in Markdown, is written here,
-too.
+To add a format, write a function and give it a row in `FORMATS`. The report for people, in Markdown, is also written
+here.
 """
 
 from __future__ import annotations

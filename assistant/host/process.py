@@ -1,4 +1,4 @@
-"""Concurrent work: threads, child processes, which do not outlive this one unless detached, and requests to stop."""
+"""Concurrent work: threads, requests to stop, and child processes, which end with this one unless they are detached."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _telemetry_switches() -> Mapping[str, str]:
 
 
 def telemetry_off() -> dict[str, str]:
-    """Return the environment variables that turn telemetry off, by name, sorted, for registered kernels."""
+    """Return the environment variables that turn telemetry off, by name, sorted."""
     return dict(sorted(_telemetry_switches().items()))
 
 

@@ -41,7 +41,7 @@ from assistant.model.record import Record, from_json, to_json
 
 LOCK = "lock"
 ELSEWHERE = "elsewhere"  # in a temporary folder: the path of the folder in which its content lies, under its name
-DELETE = "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)"  # a program
+DELETE = "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)"  # deletes a folder
 
 
 class Before(Record, frozen=True):

@@ -244,8 +244,10 @@ def _find_builds(text: str) -> list[str]:
 
 # gfx1100;gfx1101;gfx1102    ['gfx900', 'gfx906', 'gfx942']: what a build holds code for, not what the machine has
 _TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;, ] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
+
 # gfx1151     amd radeon 780m, gfx1100 (0x1100)     amdgpu_targets=gfx1100     gfx90a:sramecc+:xnack-     显卡gfx1201
 TARGET = _form(r"\bgfx(?:9\d[0-9a-f]|1[0-2]\d\d)\b")
+
 # What the patterns of bare numbers lean on: "my 3050 ti", "显卡3060", "3060显卡"
 _LEADS = re.compile(
     r"^(?:(?:my|the|an?|get|got|with|have|own|using) |(?:[^\x00-\x7f]{1,3}|\+) ?)(?=\d|nvidia)"

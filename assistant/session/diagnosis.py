@@ -444,10 +444,13 @@ def _is_same_gpu(first: Gpu, second: Gpu) -> bool | None:
     return False if first.gfx and second.gfx and first.gfx != second.gfx else None
 
 
-def explain_unknown(log: Log, machine: Machine) -> Unexplained:
-    """Return what a log of no known cause tells, and a next step or possible causes, each with its first remedies."""
+def explain_unknown(log: Log, machine: Machine, *, guessing: bool = True) -> Unexplained:
+    """Return what a log of no sure cause tells, and a next step or possible causes, each with its first remedies.
+
+    Without `guessing`, as beside causes that are known and not sure, no others are named.
+    """
     facts = merged(machine, _machine_in_log(log))
-    step = next_step(log, facts)
+    step = next_step(log, facts, guessing=guessing)
     possible = []
     for match in step.possible:
         first = [*zip(match.diagnosis.remedies, match.origins, strict=True)][:TRIED]

@@ -77,7 +77,9 @@ def diagnose_setup(state: State, tools: Tools) -> Diagnosed:
         source=log_source(
             log, log_machine, lines[0] if lines else None, elsewhere=origin == "other" and not state.failed_cell
         ),
-        unexplained=Unexplained() if diagnoses and diagnoses[0].sure else explain_unknown(log, log_machine),
+        unexplained=Unexplained()
+        if diagnoses and diagnoses[0].sure
+        else explain_unknown(log, log_machine, guessing=not diagnoses),
         markdown=log_report(log, log_machine, zip(diagnoses, lines, strict=True)),
     )
 

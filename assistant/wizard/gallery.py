@@ -20,7 +20,7 @@ class Gallery:
     def __repr__(self) -> str:
         recorded = sum(load(name).origin == "recorded" for name in shipped())
         return say(
-            "{count} machines and the PyTorch that each of them gets: {recorded} recorded on real hardware, the others "
+            "{count} machines and the PyTorch that each of them gets: {recorded} recorded on a real system, the others "
             "composed from published output",
             count=len(shipped()),
             recorded=recorded,

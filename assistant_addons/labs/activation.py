@@ -25,7 +25,7 @@ SOURCES = (
     *("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX"),
     *("UV_CONFIG_FILE", "UV_NO_CONFIG", "UV_TORCH_BACKEND"),
 )
-# What some labs set beside. Each is as the lab has it, or as it was when the lab was started, so nothing of another
+# What some labs set as well. Each is as the lab has it, or as it was when the lab was started, so nothing of another
 # lab stays in a terminal.
 OF_LABS = ("CUDA_VISIBLE_DEVICES", "LAB_DEVICE", "PYTHONPATH")
 
@@ -85,6 +85,7 @@ def _shell(settings: Mapping[str, str | None], path: str) -> Iterator[str]:
 
 def _powershell(settings: Mapping[str, str | None], path: str) -> Iterator[str]:
     yield "# Makes a terminal this lab's own, in PowerShell:  . .\\activate.ps1"
+    # PowerShell holds no empty variable: it removes one.
     for name, value in settings.items():
         yield f"$env:{name} = {_single(value)}" if value else f"Remove-Item Env:{name} -ErrorAction Ignore"
     yield f"$env:PATH = {_single(path + os.pathsep)} + $env:PATH"

@@ -49,7 +49,8 @@ def signature(domain: str, op: str, version: int) -> tuple[Formals, Formals]:
 def takes(row: Kernel, version: int) -> bool:
     """Return whether a kernel takes an operator as it was changed in `version`.
 
-    As it names no last one, it takes its own only: `VerifyVersion` in onnxruntime/core/framework/kernel_registry.cc.
+    A row names no last version, so it takes only its own: `VerifyVersion` in
+    onnxruntime/core/framework/kernel_registry.cc.
     """
     return bool(row["since"] == version)
 

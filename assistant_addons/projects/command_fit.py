@@ -114,8 +114,8 @@ def _stated(model: Named, kind: str, has: float | None, place: Message) -> Answe
     text = _verdict(verdict, has, place)
     if has is not None and verdict in {Verdict.TIGHT, Verdict.UNKNOWN}:
         text = _(
-            "That is more than {place} has ({has:.1f} GB): with fewer bits, or slowly with parts of it in main memory, "
-            "it may run."
+            "That is more than {place} has ({has:.1f} GB): it may still run with fewer bits, or slowly with parts "
+            "of it in main memory."
         ).format(place=place, has=has)
     row = (_("{model}, as {by} states", model=model.key, by=model.by), f"{model.gb:g} GB")
     facts = {"model": model.key, "need": {"gb": model.gb, "least": model.least}, "by": model.by}

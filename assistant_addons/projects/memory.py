@@ -14,9 +14,6 @@ from assistant_addons.projects.tables import load
 
 GIB = 1024**3
 _SHORT = 0.98  # chosen: a driver tells up to 2 % less than what stands on the box ("8 GB" is 7.9 GiB)
-# Of what is stated for weights of 16 bits: 4 are the fewest that bitsandbytes quantizes a model of diffusers to,
-# https://huggingface.co/docs/diffusers/quantization/bitsandbytes. Chosen: below that, the answer is no.
-_FEWEST_BITS = 4 / 16
 # Layers that keep a state of fixed size, or none. As transformers names them, now and before (ALLOWED_ATTN_LAYER_TYPES
 # and what is remapped, configuration_utils.py of 5.20.0); RecurrentGemma's own is "recurrent".
 _WITHOUT_CACHE = {"linear_attention", "mamba", "conv", "moe", "recurrent"}
@@ -115,17 +112,14 @@ class Verdict(Enum):
 
 
 def judge_stated(gb: float, least: float, has: float | None) -> Verdict:
-    """Return whether a card of `has` GiB holds what is stated to take `gb`; tight from the `least` on that is stated.
-
-    Where none is stated, less is unknown, down to what no format would reach.
-    """
+    """Return whether a card of `has` GiB holds what is stated to take `gb`; tight from the `least` that is stated."""
     if has is None:
         return Verdict.UNKNOWN
     if holds(has, gb):
         return Verdict.FITS
-    if not holds(has, least or gb * _FEWEST_BITS):
-        return Verdict.NOT
-    return Verdict.TIGHT if least else Verdict.UNKNOWN
+    if not least:
+        return Verdict.UNKNOWN
+    return Verdict.TIGHT if holds(has, least) else Verdict.NOT
 
 
 class Estimate(Record, frozen=True, omit_defaults=False):

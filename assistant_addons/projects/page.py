@@ -79,13 +79,15 @@ class PurposePart(AddonPart):
     def follow(self, state: State) -> None:
         """Show what there is on this machine, and what is chosen."""
         machine = state.detection.machine if state.detection else None
-        if machine and self._machine != machine:
+        self.project.value = state.choices.request.project
+        if machine is None:
+            self.cards.value = html.NOTHING
+            return
+        if self._machine != machine:
             self._machine, self._fits = machine, {recipe.key: judge_fit(recipe, machine) for recipe in recipes()}
         chosen = find_bundle(state.choices.request.bundle).key
         area = self._open or area_of(chosen)
-        drawn = draw_areas(area, self._fits) + draw_area(area, chosen, self._fits)
-        self.cards.value = drawn if machine else html.NOTHING
-        self.project.value = state.choices.request.project
+        self.cards.value = draw_areas(area, self._fits) + draw_area(area, chosen, self._fits)
 
 
 def area_of(chosen: str) -> str:

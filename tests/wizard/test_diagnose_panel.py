@@ -200,7 +200,7 @@ def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_priv
     session.dispatch(Paste(log=log))
     assert press(page) == "Find the cause"
     assert session.state.diagnosed.diagnoses == ()
-    assert "Paste the whole output" in page.answer.value
+    assert "AMD_SERIALIZE_KERNEL=3" in page.answer.value
     assert "That does not mean that nothing is wrong." in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert "HIP error: something new" in page.answer.value
@@ -438,5 +438,5 @@ def test_causes_that_are_guesses_are_called_so() -> None:
     story = "Decoding took half an hour the very first time: MIOpen searches for convolution kernels at each new size."
     session.dispatch(Paste(log=story))
     press(page)
-    assert "which are guesses" in page.answer.value
+    assert "They are guesses" in page.answer.value
     assert "MIOPEN_FIND_MODE" in page.answer.value

@@ -188,7 +188,7 @@ def test_the_line_of_a_program_is_its_own_too() -> None:
 
 def test_an_error_of_the_gpu_is_no_mistake_of_the_cell() -> None:
     """Though the last frame of its traceback is the cell's own."""
-    printed = CELL.format(code="x.cuda()", kind="RuntimeError", why="an odd thing that nobody knows", frame="")
+    printed = CELL.format(code="x.cuda()", kind="RuntimeError", why="an odd thing of the driver", frame="")
     session = asked_about(printed)
     assert session.state.diagnosed.explained == session.state.pasted
     assert "The code itself fails" not in draw_title(session.state)

@@ -26,7 +26,8 @@ WHOSE, LOOK = "whose", "look"  # begin the keys of whose log it is, and of what 
 
 # Cell In[3], line 2      File "/home/ada/train.py", line 12, in <module>      as IPython and Python write a frame
 FRAME = re.compile(r'[ \t]*(?:Cell In ?\[\d+\]|File "[^"]+"), line (\d+)')
-OF_LIBRARY = re.compile(r'"<(?:frozen |__)|[\\/](?:[Ll]ib(?:64)?|site-packages)[\\/]')  # and of what imports modules
+# … and of what imports modules.
+OF_LIBRARY = re.compile(r'"<(?:frozen |__)|[\\/](?:lib(?:64)?[\\/]python3[\d.]*t?|Lib|(?:site|dist)-packages)[\\/]')
 
 
 def draw_title(state: State) -> Markup:
@@ -285,7 +286,7 @@ def _draw_unknown(state: State) -> Markup:
         else html.NOTHING
     )
     guesses = (
-        html.paragraph(say("It is most like these causes, which are guesses. Look at the first one first:"))
+        html.paragraph(say("It resembles these causes most. They are guesses; start with the first:"))
         + _draw_each(answer.possible, state)
         if answer.possible
         else html.NOTHING

@@ -25,7 +25,7 @@ from assistant.wizard.head import Footer, Other, show_folder
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
-PACK, LOCK = "configuration.zip", "pylock.toml"
+PACK, PYLOCK = "configuration.zip", "pylock.toml"
 PURPOSE, FORMAT = "purpose", "format"  # begin the keys of cards
 USUAL = "colleague"  # the purpose of who names none: a few files, that make the same environment again
 SIGNS = {"colleague": "person", "project": "folder", "container": "box", "report": "warning"}
@@ -183,11 +183,11 @@ def _draw_file(file: Download, key: str, folder: str) -> Markup:
 def find_file(state: State, key: str) -> tuple[str, bytes] | None:
     """Return name and content of the file that a link asks for by `key`.
 
-    They are for `LOCK` what the commands install, for `PACK` a zip of all exported files, and for a number the file at
+    They are for `PYLOCK` what the commands install, for `PACK` a zip of all exported files, for a number the file at
     that place among them. None for any other key, before there is any file, and if the file cannot be read.
     """
-    if key == LOCK and state.preview:
-        return LOCK, state.preview.resolution.lock.encode()
+    if key == PYLOCK and state.preview:
+        return PYLOCK, state.preview.resolution.lock.encode()
     if key == PACK and state.exported.files:
         return PACK, zip_files(state.exported.files)
     paths = [path for number, path in enumerate(state.exported.files) if str(number) == key]

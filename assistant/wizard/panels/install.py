@@ -36,7 +36,7 @@ from assistant.wizard import html
 from assistant.wizard.head import ButtonAction, Footer, OpenNotebook, Other, titles, use_kernel
 from assistant.wizard.panels.base import PageView, failure
 from assistant.wizard.panels.choice import format_megabytes
-from assistant.wizard.panels.export import LOCK, usual_purpose
+from assistant.wizard.panels.export import PYLOCK, usual_purpose
 from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
 
 
@@ -75,7 +75,7 @@ def _draw_consent(preview: Prepared) -> Markup:
     return (
         html.table(rows)
         + replaced
-        + (ready if preview.ready else html.paragraph(by_hand) + html.fetch(LOCK, LOCK) + commands)
+        + (ready if preview.ready else html.paragraph(by_hand) + html.fetch(PYLOCK, PYLOCK) + commands)
         + html.later(say("Every package"), PACKAGE_LIST)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
     )
@@ -357,7 +357,7 @@ class Done(PageView):
         if self.at_cell and state.environment and state.environment.kernel:
             use = (use_kernel(state.environment.kernel),)
             others = (Other(label=label, actions=opens), another)
-            note = say("Changes the notebook whose cell failed to the kernel “{name}”.", name=name)
+            note = say("Switches the notebook with the failed cell to the kernel “{name}”.", name=name)
             return Footer(label=say("Use it in this notebook"), actions=use, note=note, others=others)
         note = say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""
         return Footer(label=label, actions=opens, note=note, others=(another,))

@@ -89,10 +89,9 @@ def test_a_model_is_known_by_its_name(run: Run) -> None:
     stated = run("fit", "whisper-large-v3", "--memory", "6")
     assert "whisper-large, as OpenAI states" in stated.stdout
     assert "10 GB" in stated.stdout
-    assert "That is more than the card has (6.0 GB): with fewer bits" in stated.stdout
+    assert "That is more than the card has (6.0 GB): it may still run with fewer bits" in stated.stdout
     answer = json.loads(run("fit", "wan2.2-ti2v-5b", "--memory", "8", "--json").stdout)
     assert (answer["verdict"], answer["need"]["gb"], answer["by"]) == ("unknown", 24, "Wan")
-    assert run("fit", "wan2.2-ti2v-5b", "--memory", "4").returncode == 3
     refused(run("fit", "cogvideox-5b", "--memory", "8"), 2, "How large cogvideox-5b is, is not known.")
 
 
