@@ -24,11 +24,11 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38275, 17530),
+    "assistant": (38295, 17535),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
-    "assistant/cli": (2630, 1185),
+    "assistant/cli": (2635, 1185),
     "assistant/detect": (1400, 695),
     "assistant/diagnose": (4555, 2275),
     "assistant/export": (1240, 445),
@@ -45,9 +45,9 @@ BUDGETS = {
     "assistant/runtime": (685, 380),
     "assistant/session": (4755, 2275),
     "assistant/verify": (2005, 1015),
-    "assistant/wizard": (3595, 1725),
+    "assistant/wizard": (3610, 1730),
     "docs": (600, 285),
-    "tests": (40790, 19650),
+    "tests": (40805, 19660),
 }
 
 

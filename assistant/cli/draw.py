@@ -321,7 +321,11 @@ def draw_question(question: Remedy | None) -> None:
 
 def draw_unknown(answer: Unexplained) -> None:
     """Print that the cause is not known, what the log tells, a next step or possible causes, and how to ask others."""
-    draw_line(_("No known problem matches this log."))
+    draw_line(
+        _("Nothing in this text shows its cause for certain.")
+        if answer.possible
+        else _("No known problem matches this log.")
+    )
     for symptom in answer.symptoms:
         draw_line(_("  What it tells: {symptom}", symptom=symptom.text))
     draw_question(answer.question)

@@ -49,6 +49,8 @@ def possible_causes(log: Log, machine: Machine) -> tuple[Match, ...]:
     `machine` holds all facts, those of the log included; causes that it is known not to have are left out. The evidence
     of each is the sentence that shares most with it.
     """
+    if machine.os == "linux" and machine.wsl is None:
+        machine = replace(machine, wsl=False)  # who is in WSL says so
     excluded = excluded_causes(log, machine)
     asked = Counter(_words(log.text))
     scored = [

@@ -115,6 +115,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 send_notebook(self.foot, action, view)
             elif isinstance(action, AskBrowser):
                 self._asked = action
+                if action.done:
+                    with DRAWING:
+                        self.foot.note = html.inline(action.done)
                 self.foot.send({"event": action.event, "detail": action.detail, "view": view})
             else:
                 self.session.dispatch(action)

@@ -32,11 +32,12 @@ class OpenNotebook(Record, frozen=True):
 
 
 class AskBrowser(Record, frozen=True):
-    """Send JupyterLab's page an event; what to say if nobody there takes it is `refused`."""
+    """Send JupyterLab's page an event; `done` is said at once, `refused` in its place if nobody there takes it."""
 
     event: str
     detail: dict[str, str]
     refused: Text
+    done: Text = ""
 
 
 def show_folder(path: str) -> AskBrowser:
@@ -48,7 +49,8 @@ def show_folder(path: str) -> AskBrowser:
 def use_kernel(kernel: str) -> AskBrowser:
     """Return what changes the notebook that asked what is wrong with its cell to a kernel."""
     refused = say("Choose the new kernel in the notebook: menu Kernel, Change Kernel.")
-    return AskBrowser(event=USE_KERNEL, detail={"kernel": kernel}, refused=refused)
+    done = say("The notebook has its new kernel. Run the cell again there.")
+    return AskBrowser(event=USE_KERNEL, detail={"kernel": kernel}, refused=refused, done=done)
 
 
 ButtonAction = Action | OpenNotebook | AskBrowser  # what a button does

@@ -62,3 +62,4 @@ def test_a_cause_that_the_machine_cannot_have_is_no_guess() -> None:
     _radeon, story = STORIES["rocm-igpu-enumeration"]
     keys = {match.diagnosis.key for match in next_step(read_log(story), RTX).possible}
     assert not any(key.startswith("rocm-") for key in keys)
+    assert not any("wsl" in match.diagnosis.key for match in next_step(read_log(story), RADEON).possible)

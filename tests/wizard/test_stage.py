@@ -44,6 +44,7 @@ from assistant.session.state import (
     Verified,
     find_stage,
 )
+from assistant.wizard.app import SetupWizard
 from assistant.wizard.head import OpenNotebook, draw_progress, use_kernel
 from assistant.wizard.panels.base import busy_footer
 from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
@@ -305,6 +306,18 @@ def test_the_notebook_that_asked_goes_on_with_what_was_made() -> None:
         assert offered.actions[0] == use_kernel("pt") if failed else isinstance(offered.actions[0], OpenNotebook)
         assert str(offered.note).endswith(".")
         page.close()
+
+
+def test_a_notebook_that_got_its_kernel_is_said_to_have_it() -> None:
+    """Nothing else on the page changes by the press; where no page takes it, what to do by hand is said."""
+    made = Installed(environment=Environment(path="/env", python="/env/bin/python", kernel="pt"), proof=PROVED.report)
+    state = replace(after(*WHOLE[:2], (Task.INSTALL, made)), failed_cell=True)
+    wizard = SetupWizard(Session(LiveHost(), InlineRunner(), state=state))
+    wizard.press("main")
+    assert "Run the cell again" in str(wizard.foot.note)
+    wizard.foot._handle_custom_msg({"refused": "ptsa-use-kernel"}, [])
+    assert "Change Kernel" in str(wizard.foot.note)
+    wizard.close()
 
 
 def test_the_commands_come_with_the_file_that_they_install(page: SetupPage) -> None:

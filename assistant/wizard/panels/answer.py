@@ -194,7 +194,11 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
         seen = html.lead_line(say("Found in the output of the step that failed.")) + _draw_place(place)
     steps = [draw_remedy(all_fixes(state)[shown.first].remedy, shown.first, state)] if shown.first else []
     steps += [_draw_launch(launch, state.diagnosed.source.arguments) for launch in shown.launches]
-    last = say("Start the program again. If an error is left, paste the new output here.")
+    last = (
+        say("Run the cell again. If an error is left, ask again.")
+        if state.failed_cell
+        else say("Start the program again. If an error is left, paste the new output here.")
+    )
     listed = tag("ol", *(tag("li", step) for step in (*steps, last)), class_="ptsa-steps") if steps else html.NOTHING
     body = [
         seen,
@@ -273,8 +277,12 @@ def _draw_question(state: State) -> Markup:
 
 def _draw_unknown(state: State) -> Markup:
     """Return a note that no known problem matches this log, with what it tells, what to do or try, and the report."""
-    text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     answer = state.diagnosed.unexplained
+    text = (
+        say("Nothing in this text shows its cause for certain.")
+        if answer.possible
+        else say("No known problem matches this text. That does not mean that nothing is wrong.")
+    )
     if _is_own_mistake(state):
         *_before, error = state.pasted.text.strip().splitlines()
         number = _own_line(state.pasted.text)
