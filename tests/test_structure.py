@@ -24,7 +24,7 @@ FACE_NAMES = 15
 # change that raises one says in its commit what could go instead.
 BUDGETS = {
     "ansible": (405, 90),
-    "assistant": (38295, 17535),
+    "assistant": (38305, 17540),
     "assistant_addons/agents": (525, 255),
     "assistant_addons/classroom": (1290, 580),
     "assistant/catalog": (1890, 830),
@@ -43,11 +43,11 @@ BUDGETS = {
     "assistant/privacy": (720, 150),
     "assistant_addons/projects": (4735, 2395),
     "assistant/runtime": (685, 380),
-    "assistant/session": (4755, 2275),
+    "assistant/session": (4765, 2280),
     "assistant/verify": (2005, 1015),
     "assistant/wizard": (3610, 1730),
     "docs": (600, 285),
-    "tests": (40805, 19660),
+    "tests": (40820, 19670),
 }
 
 

@@ -319,12 +319,20 @@ def _plan_found(place: _Candidate, package: Package, plan: Plan, case: PlanInput
         other = next((one for one in plans if (one.backend, one.variant) == (plan.backend, place.variant)), None)
     if other is None or not (place.local or Version(package.version).local in {None, local_tag(other)}):
         return None
-    lines = replace_torch(other, place.line)
+    lines = _keep_other_packages(replace_torch(other, place.line), plan)
     if place.address is None and place.local:
         lines = tuple(f"{line}+{place.local}" if name_of(line) in FAMILY and "==" in line else line for line in lines)
     folder = package.url.rpartition("/")[0].removeprefix("file://")
     found = _("Found: {file} is at {place}.", "torch-found", file=file_name(package.url), place=folder)
     return replace(other, index_url=place.address, requirements=lines, reasons=(*other.reasons, reason, found))
+
+
+def _keep_other_packages(lines: tuple[str, ...], plan: Plan) -> tuple[str, ...]:
+    """Return the requirements of a plan for another torch with what `plan`, as for a project, asks for beside torch."""
+    asked = {str(name_of(line)): line for line in plan.requirements if name_of(line) not in {"torch", *FAMILY}}
+    names = {*map(name_of, lines)}
+    kept = (asked.get(line, line) for line in lines)  # a name alone asks for no version
+    return (*kept, *(line for name, line in asked.items() if name not in names))
 
 
 def _default_build_plans(plan: Plan, case: PlanInputs) -> Iterator[Plan]:

@@ -18,8 +18,8 @@ from assistant.i18n import in_language
 from assistant.install import Prepared, Sources, Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
-from assistant.model.plan import Backend, Plan, Request
-from assistant.model.record import render_messages
+from assistant.model.plan import Backend, Plan, Request, name_of
+from assistant.model.record import render_messages, replace
 from assistant.plan import PlanInputs
 from assistant.session.planning import plan_request, prepare_nearest
 
@@ -53,11 +53,15 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
 
-    def prepare(sources: Sources, machine: Machine = LINUX, **request: object) -> Prepared:
+    def prepare(
+        sources: Sources, machine: Machine = LINUX, project: tuple[str, ...] = (), **request: object
+    ) -> Prepared:
         tools = Tools(LiveHost(), sources, lambda _event: None, CancelToken())
         case = PlanInputs(machine, catalog_as_of("2.15.0"), Request(**request))
-        plans = plan_request(case, tools).plans
-        done = prepare_nearest(plans[0], plans[1:], case, str(tmp_path / "env"), tools)
+        first, *others = plan_request(case, tools).plans
+        lines = {name_of(line): line for line in (*first.requirements, *project)}
+        first = replace(first, requirements=tuple(lines.values()))
+        done = prepare_nearest(first, others, case, str(tmp_path / "env"), tools)
         assert keys_of(done.plan) == keys_of(done.plan, "zh_CN"), "what a program reads does not depend on the language"
         return done
 
@@ -108,6 +112,17 @@ def test_a_mirror_that_ends_earlier_serves_its_newest_release_of_the_build(
     assert "cannot be reached" in str(plan.reasons[-2])
     assert [reason.key for reason in plan.reasons[-2:]] == ["index-silent", "torch-found"]
     assert str(plan.reasons[-1]).startswith(f"Found: torch-2.13.0+cpu-py3-none-any.whl is at {index.url}/torch")
+
+
+def test_what_a_project_asks_for_stays_beside_another_release(index: LoopbackIndex, prepared: Prepare) -> None:
+    """Its packages, and the versions that it allows."""
+    index.add("torch", "2.13.0+cpu")
+    index.add("tqdm", "4.67")
+    index.add("numpy", "2.4")
+    plan = prepared(mirror_of(index), project=("numpy<2", "tqdm")).plan
+    assert plan.torch == "2.13.0"
+    assert {"numpy<2", "tqdm"} <= {*plan.requirements}
+    assert "numpy" not in plan.requirements
 
 
 @pytest.mark.parametrize("offline", [False, True])
